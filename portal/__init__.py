@@ -1,0 +1,1 @@
+"""The web: pages, REST API, sockets and rows."""
