@@ -1,0 +1,21 @@
+"""The ASGI application: pages and API over HTTP, browsers and agents over WebSockets."""
+
+import os
+
+from channels.auth import AuthMiddlewareStack
+from channels.routing import ProtocolTypeRouter, URLRouter
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+pages = get_asgi_application()  # first: the routes import rows
+
+from portal.limits import BodyLimit  # noqa: E402
+from portal.origins import SameOrigin  # noqa: E402
+from portal.routing import websocket_urlpatterns  # noqa: E402
+
+application = ProtocolTypeRouter(
+    {
+        "http": BodyLimit(pages),
+        "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
+    }
+)

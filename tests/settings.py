@@ -1,0 +1,21 @@
+"""The portal's settings for tests: a home of their own, no broker, quick passwords."""
+
+import atexit
+import os
+import shutil
+import tempfile
+
+_home = tempfile.mkdtemp(prefix="tidepool-tests-")
+atexit.register(shutil.rmtree, _home, ignore_errors=True)
+for _name in [name for name in os.environ if name.startswith("TIDEPOOL_")]:
+    if _name not in {"TIDEPOOL_TRACES", "TIDEPOOL_TEST_POSTGRES", "TIDEPOOL_TOOLS"}:
+        del os.environ[_name]
+os.environ["TIDEPOOL_HOME"] = _home
+os.environ["TIDEPOOL_REDIS_URL"] = "memory://"
+os.environ["TIDEPOOL_SECRET_KEY"] = "only-for-tests"
+
+from portal.settings import *  # noqa: E402, F403
+
+DATABASES["default"]["TEST"] = {"NAME": f"{_home}/test.sqlite3"}  # noqa: F405
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+CELERY_BROKER_URL = "memory://"
