@@ -113,6 +113,8 @@ class Desired(msgspec.Struct, omit_defaults=True, kw_only=True):
     """With ``want`` stored: go on running as soon as memory is captured (a periodic checkpoint)."""
     checkpoint: int = 0
     """Number of the checkpoint that ``want`` stored is for; a new number is a new dump."""
+    output_from: int = 0
+    """How many bytes of output the portal expects before the first byte of this placement."""
 
 
 class DesiredState(Struct, tag="desired"):
