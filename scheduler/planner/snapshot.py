@@ -6,7 +6,7 @@ Times are seconds on the caller's clock, sizes are bytes, device counts are whol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
@@ -188,6 +188,10 @@ class Job:
     """Device-seconds delivered within the promise's window."""
     entitled: float = 0.0
     """Device-seconds it was entitled to within the promise's window."""
+    measured_at: float | None = None
+    """When ``worked_s``, ``delivered`` and ``entitled`` were true; the planner carries them on from
+    there. ``None``: at the snapshot's ``now``. A job that has not changed can so be shared between
+    snapshots."""
     cost: MoveCost | None = None
     bytes: int = 0
     """Last known size of its image, for the default cost."""
@@ -206,7 +210,8 @@ class Snapshot:
 
     now: float
     nodes: tuple[Node, ...]
-    jobs: tuple[Job, ...]
+    jobs: Sequence[Job]
+    """A tuple, or a `Roster` where only a few jobs change between snapshots."""
     tenants: tuple[Tenant, ...]
     tiers: tuple[Tier, ...]
     moved_at: tuple[float, ...] = ()
