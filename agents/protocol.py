@@ -46,7 +46,7 @@ class Struct(msgspec.Struct, omit_defaults=True, kw_only=True, tag=True):
     """A message or a part of one."""
 
 
-class Source(msgspec.Struct, omit_defaults=True, kw_only=True):
+class Source(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     """Where the files of a workspace come from: an archive at the portal, a git repository, or nothing."""
 
     upload: str = ""
