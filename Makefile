@@ -42,7 +42,7 @@ demo: environment ## Play the story against the running product
 	@$(BIN)/python manage.py demo
 
 environment:
-	@.ci/environment simulator,examples,node,postgres,s3
+	@.ci/environment simulator,examples,node
 
 test-environment:
 	@.ci/packages

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import secrets
+import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
+
+SOCKET_PATH_LIMIT = 107
 
 SQLITE_PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -52,6 +57,19 @@ def database(url: str) -> dict[str, Any]:
     raise ImproperlyConfigured(
         f"TIDEPOOL_DATABASE_URL must begin with sqlite:/// or postgres://, not {parts.scheme!r}."
     )
+
+
+def socket_path(home: Path) -> Path:
+    """Answer where the embedded broker of this home listens.
+
+    The kernel takes no socket path longer than 107 bytes; a deeper home has its socket in a folder
+    of this user below the system's temporary one.
+    """
+    path = home / "run" / "valkey.sock"
+    if len(os.fsencode(path)) <= SOCKET_PATH_LIMIT:
+        return path
+    name = hashlib.sha256(os.fsencode(home)).hexdigest()[:12]
+    return Path(tempfile.gettempdir(), f"tidepool-{os.getuid()}-{name}", "valkey.sock")
 
 
 def broker(url: str) -> str:

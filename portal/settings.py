@@ -15,7 +15,7 @@ HOME = Path(text("TIDEPOOL_HOME", str(ROOT / ".tidepool"))).resolve()
 PORT = number("TIDEPOOL_PORT", 8000)
 DEBUG = flag("TIDEPOOL_DEBUG", default=False)
 HTTPS = flag("TIDEPOOL_HTTPS", default=False)
-REDIS_URL = text("TIDEPOOL_REDIS_URL", f"unix://{HOME}/run/valkey.sock")
+REDIS_URL = text("TIDEPOOL_REDIS_URL", f"unix://{connections.socket_path(HOME)}")
 
 STORE = text("TIDEPOOL_STORE", str(HOME / "store"))
 OUTPUT = Path(text("TIDEPOOL_OUTPUT", str(HOME / "output")))
@@ -134,8 +134,10 @@ STORAGES = {
         else "django.contrib.staticfiles.storage.StaticFilesStorage"
     },
 }
+WHITENOISE_MAX_AGE = 60  # of files without a hash in their name; the others are immutable
 WHITENOISE_USE_FINDERS = WHITENOISE_AUTOREFRESH = not STATIC_HASHED
 
+MEDIA_ROOT = UPLOADS
 DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 FILE_UPLOAD_PERMISSIONS = 0o600
 
