@@ -9,7 +9,7 @@ from pathlib import Path
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"  # sums in another order would differ in their last bits
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 
 def main() -> None:
