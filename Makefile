@@ -3,6 +3,7 @@ SHELL := /bin/bash
 PYTHON ?= python3
 SLOW ?= 1
 export TIDEPOOL_HOME ?= $(CURDIR)/.tidepool
+export TIDEPOOL_NODE_PREFIX ?= $(TIDEPOOL_HOME)/node
 export PYTHON
 BIN := .venv/bin
 PYTEST := $(BIN)/python -X faulthandler -m pytest
@@ -19,7 +20,7 @@ up: environment node ## Start everything in the foreground; Ctrl-C stops it
 	@exec $(BIN)/python manage.py up
 
 node: environment ## Fetch runc and CRIU into the state folder, nothing system-wide
-	@$(BIN)/python -m agents.toolchain --prefix "$(TIDEPOOL_HOME)/node"
+	@$(BIN)/python -m agents.toolchain --prefix "$(TIDEPOOL_NODE_PREFIX)"
 
 test: check node ## Everything that must pass; SLOW=0 leaves out what takes real processes
 	$(PYTEST) -m "not slow" -n 2 --maxprocesses 2 --dist loadfile $(RERUNS)

@@ -8,7 +8,7 @@ import tempfile
 _home = tempfile.mkdtemp(prefix="tidepool-tests-")
 atexit.register(shutil.rmtree, _home, ignore_errors=True)
 for _name in [name for name in os.environ if name.startswith("TIDEPOOL_")]:
-    if _name not in {"TIDEPOOL_TRACES", "TIDEPOOL_TEST_POSTGRES", "TIDEPOOL_TOOLS"}:
+    if _name not in {"TIDEPOOL_TRACES", "TIDEPOOL_NODE_PREFIX"}:
         del os.environ[_name]
 os.environ["TIDEPOOL_HOME"] = _home
 os.environ["TIDEPOOL_REDIS_URL"] = "memory://"

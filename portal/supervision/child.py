@@ -71,6 +71,10 @@ class Child:
         return status
 
     @property
+    def pid(self) -> int | None:
+        return self.process.pid if self.process else None
+
+    @property
     def due(self) -> bool:
         """Whether it is down and its wait is over."""
         return self.process is None and time.monotonic() >= self.due_at

@@ -97,7 +97,7 @@ def agent(node: str, *, home: Path, port: int, store: str, token: Path) -> Part:
         "TIDEPOOL_NODE_TOKEN_FILE": str(token),
         "TIDEPOOL_AGENT_STATE": str(token.parent),
         "TIDEPOOL_STORE": store,
-        "TIDEPOOL_NODE_PREFIX": str(home / "node"),
+        "TIDEPOOL_NODE_PREFIX": os.environ.get("TIDEPOOL_NODE_PREFIX", str(home / "node")),
         "TIDEPOOL_DEVICES": os.environ.get("TIDEPOOL_DEVICES", "cpu:2"),
         "TIDEPOOL_ON_STOP": os.environ.get("TIDEPOOL_ON_STOP", "park"),
     }

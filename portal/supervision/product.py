@@ -11,7 +11,10 @@ from django.core.management import call_command
 from django.db import connections
 from rich.console import Console
 
+from portal.actions.nodes import new_secret
 from portal.actions.seeding import Seeded, seed
+from portal.actions.tokens import digest
+from portal.models import Node
 from portal.supervision import parts
 from portal.supervision.logs import tail
 from portal.supervision.preparation import RefusedError, StaticFiles
@@ -51,14 +54,19 @@ def bring_up(supervisor: Supervisor, console: Console) -> None:
 
 
 def keep_tokens(home: Path, seeded: Seeded) -> dict[str, Path]:
-    """Write new nodes' tokens where only their agent reads them; answer every node's file."""
+    """Write new nodes' tokens where only their agent reads them; answer every node's file.
+
+    A token whose file was lost is replaced by a new one.
+    """
     files = {}
     for node in NODES:
         path = home / "agents" / node / "token"
         path.parent.mkdir(parents=True, exist_ok=True)
-        if node in seeded.node_tokens:
+        if node in seeded.node_tokens or not path.exists():
+            secret = seeded.node_tokens.get(node) or new_secret()
             path.touch(mode=0o600)
-            path.write_text(seeded.node_tokens[node])
+            path.write_text(secret)
+            Node.objects.filter(name=node).update(token_digest=digest(secret))
         files[node] = path
     return files
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -30,6 +31,7 @@ class Supervisor:
         child = Child(part, self.folder, self.logs)
         self.children[part.name] = child
         child.start()
+        self._note()
 
     def look(self) -> None:
         """Notice what died, start what is due, cut what grew."""
@@ -39,6 +41,7 @@ class Supervisor:
                 self.say(f"{name} ended with status {status}; starting it again")
             if child.due:
                 child.start()
+                self._note()
         if time.monotonic() - self._rotated_at > ROTATE_S:
             self._rotated_at = time.monotonic()
             rotate(self.logs)
@@ -55,6 +58,11 @@ class Supervisor:
         for _, together in itertools.groupby(ordered, key=lambda child: child.part.stops):
             self._stop_together(list(together))
         self.children.clear()
+
+    def _note(self) -> None:
+        """Write down which process is which part, for people and for tests that end one."""
+        running = {name: child.pid for name, child in self.children.items() if child.pid}
+        (self.logs / "parts.json").write_text(json.dumps(running))
 
     def _stop_together(self, children: list[Child]) -> None:
         for child in children:

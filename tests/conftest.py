@@ -1,0 +1,172 @@
+"""What every test shares: the rules that hold in CI, no network, people, and the whole product."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from django.test import Client
+
+    from portal.models import Tenant, Tier, User
+    from tests.product import Product
+
+IN_CI = os.environ.get("CI") == "true"
+TIERS = (("premium", 30, 0.95), ("standard", 20, 0.70), ("basic", 10, 0.0))
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """In CI a test that does not run is a failure, unless it needs a GPU."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    expected = hasattr(report, "wasxfail") or item.get_closest_marker("gpu")
+    if IN_CI and report.skipped and not expected:
+        report.outcome = "failed"
+        report.longrepr = f"Skipped in CI, where it must run: {report.longrepr}"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report() -> Iterator[None]:
+    """In CI a file that is skipped whole is a failure too."""
+    outcome: Any = yield
+    report = outcome.get_result()
+    if IN_CI and report.skipped:
+        report.outcome = "failed"
+        report.longrepr = f"Skipped in CI, where it must run: {report.longrepr}"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _offline() -> Iterator[None]:
+    """Refuse connections that would leave this machine."""
+    connect, connect_ex = socket.socket.connect, socket.socket.connect_ex
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        refuse_far(self, address)
+        connect(self, address)
+
+    def guarded_ex(self: socket.socket, address: Any) -> int:
+        refuse_far(self, address)
+        return connect_ex(self, address)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket.socket, "connect", guarded)
+        patch.setattr(socket.socket, "connect_ex", guarded_ex)
+        yield
+
+
+def refuse_far(sock: socket.socket, address: Any) -> None:
+    if sock.family not in {socket.AF_INET, socket.AF_INET6} or address[0] == "localhost":
+        return
+    if not ipaddress.ip_address(address[0]).is_loopback:
+        raise PermissionError(f"A test wanted to reach {address[0]}; tests stay on this machine.")
+
+
+@pytest.fixture
+def tiers(db: None) -> dict[str, Tier]:
+    """The three service tiers by slug."""
+    from portal.models import Tier
+
+    return {
+        slug: Tier.objects.update_or_create(
+            slug=slug, defaults={"title": slug.title(), "rank": rank, "promise": promise}
+        )[0]
+        for slug, rank, promise in TIERS
+    }
+
+
+@pytest.fixture
+def make_tenant(db: None) -> Callable[..., Tenant]:
+    """Make a tenant with a quota (None: without) and members: ``make_tenant("vision", alice)``."""
+    from portal.models import Membership, Quota, Tenant
+
+    def make(
+        slug: str, *members: User, reserved: int | None = 8, role: str = "researcher"
+    ) -> Tenant:
+        tenant, _ = Tenant.objects.get_or_create(slug=slug, defaults={"title": slug.title()})
+        if reserved is not None:
+            Quota.objects.update_or_create(
+                tenant=tenant, device_kind="", defaults={"reserved": reserved}
+            )
+        for member in members:
+            Membership.objects.update_or_create(user=member, tenant=tenant, defaults={"role": role})
+        return tenant
+
+    return make
+
+
+@pytest.fixture
+def alice(make_user: Callable[..., User], vision: Tenant) -> User:
+    """A researcher of tenant vision."""
+    return make_user("alice", vision)
+
+
+@pytest.fixture
+def bob(make_user: Callable[..., User], vision: Tenant) -> User:
+    """Another researcher of tenant vision."""
+    return make_user("bob", vision)
+
+
+@pytest.fixture
+def charlie(make_user: Callable[..., User], language: Tenant) -> User:
+    """A stranger to alice and bob: a researcher of tenant language."""
+    return make_user("charlie", language)
+
+
+@pytest.fixture
+def root(make_user: Callable[..., User]) -> User:
+    """An admin of the platform, member of no tenant."""
+    return make_user("root", is_staff=True)
+
+
+@pytest.fixture
+def make_user(db: None) -> Callable[..., User]:
+    """Make a user, a researcher of the tenants that follow the name; the password is the name."""
+    from portal.models import Membership, User
+
+    def make(name: str, *tenants: Tenant, **fields: Any) -> User:
+        user = User.objects.create_user(name, password=name, **fields)
+        for tenant in tenants:
+            Membership.objects.create(user=user, tenant=tenant)
+        return user
+
+    return make
+
+
+@pytest.fixture
+def vision(make_tenant: Callable[..., Tenant], tiers: dict[str, Tier]) -> Tenant:
+    """The tenant of alice and bob; eight devices reserved."""
+    return make_tenant("vision")
+
+
+@pytest.fixture
+def language(make_tenant: Callable[..., Tenant], tiers: dict[str, Tier]) -> Tenant:
+    """The tenant of charlie; eight devices reserved."""
+    return make_tenant("language")
+
+
+@pytest.fixture
+def browser_of() -> Callable[[User], Client]:
+    """Answer a test client that is logged in as somebody."""
+    from django.test import Client
+
+    def log_in(user: User) -> Client:
+        client = Client()
+        client.force_login(user)
+        return client
+
+    return log_in
+
+
+@pytest.fixture(scope="session")
+def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """The real product, started in a home of its own on a free port; slow."""
+    from tests.product import Product
+
+    with Product(tmp_path_factory.mktemp("home")) as running:
+        yield running
