@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
-from celery import current_app
 from django.http import HttpRequest, JsonResponse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from portal.celery import app
 from portal.models import Lease, Node
 
 CYCLE_SILENCE = timedelta(seconds=15)
@@ -41,7 +41,7 @@ def database() -> str:
 
 
 def broker() -> str:
-    with current_app.connection_for_write() as connection:
+    with app.connection_for_write() as connection:
         connection.ensure_connection(max_retries=0, timeout=2)
     return ""
 

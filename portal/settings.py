@@ -22,6 +22,7 @@ OUTPUT = Path(text("TIDEPOOL_OUTPUT", str(HOME / "output")))
 UPLOADS = Path(text("TIDEPOOL_UPLOADS", str(HOME / "uploads")))
 UPLOAD_LIMIT = number("TIDEPOOL_UPLOAD_LIMIT", 256 * 1024 * 1024)
 POLICY = text("TIDEPOOL_POLICY", "default")
+NODE_LEASE = float(number("TIDEPOOL_NODE_LEASE", 30))  # seconds of silence until a node is given up
 
 SECRET_KEY = text("TIDEPOOL_SECRET_KEY", "") or connections.secret_key(HOME / "secret-key")
 ALLOWED_HOSTS = text("TIDEPOOL_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
@@ -165,7 +166,11 @@ CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_DEFAULT_QUEUE = "work"
-CELERY_TASK_ROUTES = {"scheduler.tasks.tick": {"queue": "cycle"}}
+CELERY_TASK_ROUTES = {
+    "scheduler.tasks.tick": {"queue": "cycle"},
+    "scheduler.tasks.cycle": {"queue": "cycle"},
+}
+CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1}
 CELERY_TASK_SOFT_TIME_LIMIT = 600
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -184,7 +189,20 @@ LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
     "formatters": {"line": {"format": "%(asctime)s %(levelname)s %(name)s: %(message)s"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "filters": {
+        # Whoever asks for the health is told; a line for every 503 would bury the cause.
+        "unasked": {
+            "()": "django.utils.log.CallbackFilter",
+            "callback": lambda record: "/healthz" not in record.getMessage(),
+        },
+    },
+    "handlers": {
+        "console": {
+            "class": "logging.StreamHandler",
+            "formatter": "line",
+            "filters": ["unasked"],
+        }
+    },
     "root": {"handlers": ["console"], "level": text("TIDEPOOL_LOG", "WARNING")},
     "loggers": {
         # Django's own handlers for these would mail admins or print a second time.

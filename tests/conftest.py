@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import socket
+import subprocess
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ import pytest
 
 if TYPE_CHECKING:
     from django.test import Client
+    from redis import Redis
 
     from portal.models import Tenant, Tier, User
     from tests.product import Product
@@ -161,6 +163,36 @@ def browser_of() -> Callable[[User], Client]:
         return client
 
     return log_in
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[None]:
+    """An embedded broker at the address in the settings."""
+    from django.conf import settings
+    from redis import Redis
+
+    from portal.supervision import parts
+    from tests.product import wait_for
+
+    (settings.HOME / "broker").mkdir(exist_ok=True)
+    part = parts.broker(settings.REDIS_URL, settings.HOME)
+    assert part is not None
+    with subprocess.Popen(part.command, stdout=subprocess.DEVNULL) as process:
+        try:
+            with Redis.from_url(settings.REDIS_URL) as client:
+                wait_for(lambda: alive(client), "the broker")
+            yield
+        finally:
+            process.terminate()
+
+
+def alive(client: Redis) -> bool:
+    from redis import RedisError
+
+    try:
+        return bool(client.ping())
+    except RedisError:
+        return False
 
 
 @pytest.fixture(scope="session")

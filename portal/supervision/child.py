@@ -49,6 +49,7 @@ class Child:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                umask=self.part.umask,
                 start_new_session=True,  # Ctrl-C is ours alone, and the group can be ended whole
                 preexec_fn=_follow_parent,
             )

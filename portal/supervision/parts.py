@@ -27,6 +27,7 @@ class Part:
     environment: Mapping[str, str] = field(default_factory=dict)
     hidden: tuple[str, ...] = ()
     """Variables of this process that it does not inherit."""
+    umask: int = 0o077
     stops: int = 0
     """Parts with a lower number are stopped first."""
     grace_s: float = 5.0
@@ -39,7 +40,6 @@ def broker(url: str, home: Path) -> Part | None:
     if address.scheme != "unix" or Path(address.path) != socket_path(home):
         return None
     data = home / "broker"
-    data.mkdir(exist_ok=True)
     Path(address.path).parent.mkdir(mode=0o700, exist_ok=True)
     settings = {
         "port": "0",
@@ -106,5 +106,6 @@ def agent(node: str, *, home: Path, port: int, store: str, token: Path) -> Part:
         command=(*PYTHON, "agents"),
         environment=environment,
         hidden=AGENT_BLIND_TO,
+        umask=0o022,  # jobs run as other users and must reach their workspace
         grace_s=10.0,
     )

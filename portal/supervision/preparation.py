@@ -15,7 +15,7 @@ from pathlib import Path
 from django.conf import settings
 from django.contrib.staticfiles.finders import get_finders
 
-UNUSED_STATIC = ("datasets", "templates", "*redoc*", "widgetbundle.js", "*.map")
+UNUSED_STATIC = ("datasets", "templates", "*redoc*", "widgetbundle.js", "rest_framework")
 
 
 class RefusedError(Exception):

@@ -25,8 +25,12 @@ class Command(BaseCommand):
         from portal.supervision.supervisor import Supervisor
 
         console = Console(soft_wrap=True)
-        for folder in ("run", "store", "output", "uploads", "agents"):
+        os.umask(0o077)
+        for folder in ("run", "store", "output", "uploads", "broker"):
             (settings.HOME / folder).mkdir(parents=True, exist_ok=True)
+        for folder in ("", "agents"):  # passed through by jobs that run as other users
+            (settings.HOME / folder).mkdir(exist_ok=True)
+            (settings.HOME / folder).chmod(0o711)
         os.environ["TIDEPOOL_HOME"] = str(settings.HOME)
         os.environ["TIDEPOOL_PORT"] = str(settings.PORT)
         for name, value in EMBEDDED.items():
