@@ -81,6 +81,12 @@ class Job(models.Model):
     avoid_nodes = models.JSONField(default=list)
     """Names of nodes where it failed to start."""
     asked_devices = models.PositiveIntegerField(null=True, blank=True)
+    asked_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    """Whose wish the pause, the move or the size is."""
+    untouchable_until = models.DateTimeField(null=True, blank=True)
+    """Leave it alone until then: a move of it was called off."""
 
     moves = models.PositiveIntegerField(default=0)
     last_moved_at = models.DateTimeField(null=True, blank=True)

@@ -30,10 +30,6 @@ class Placement(models.Model):
         "portal.Checkpoint", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     """The checkpoint that is being taken of it."""
-    move = models.ForeignKey(
-        "portal.Move", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
-    )
-    """The receipt that it completes when it runs."""
     devices = models.PositiveIntegerField(default=0)
     """How many devices it holds in all."""
     created_at = models.DateTimeField()

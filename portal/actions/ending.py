@@ -1,0 +1,191 @@
+"""How jobs end, fail, try again, and what becomes of them once they have left."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from agents.protocol import State, Want
+from portal.actions.accounting import account
+from portal.actions.checkpoints import condemn, newest_checkpoint
+from portal.actions.placing import activate, drop_held, end_placement, held_placement, want
+from portal.actions.receipts import open_receipt, present_receipt
+from portal.choices import JobState, MoveKind, Then
+from portal.events import job_changed, wake
+from portal.models import Job, PlacedReplica, Placement
+
+USERS_ERRORS = ("command-", "source-", "archive-", "git-", "upload-", "out-of-memory")
+"""Errors that would be the same on every node: the job fails at once."""
+
+STUMBLES = 3
+"""Failures of the fleet's own in a row before a job is given up."""
+
+CRASH_LOOP_S = 10.0
+"""A retry that dies again within this time of its restore is counted as a crash loop."""
+
+
+def end_job(job: Job, state: JobState, now: datetime) -> None:
+    """The job is over."""
+    if job.ended:
+        return
+    account(job, now)
+    job.state = state
+    job.ended_at = now
+    job.running_since = None
+    job.pause_asked = job.move_asked = False
+    job.reason, job.reason_numbers, job.sentence = "", {}, ""
+    drop_held(job)
+    job.save()
+    job_changed(job)
+    wake()
+
+
+def finish_leaving(job: Job, placement: Placement, now: datetime) -> None:
+    """The job has left its devices: it waits, goes on elsewhere, or stays paused."""
+    account(job, now)
+    then = Then(placement.then)
+    placement.then = Then.STAY
+    placement.save()
+    job.running_since = None
+    job.moves += 1
+    job.last_moved_at = now
+    job.state = JobState.PAUSED if then == Then.PAUSE else JobState.WAITING
+    if then == Then.PAUSE:
+        job.pause_asked = False
+        job.sentence = "Paused by its owner; resume it to go on at the same step."
+    else:
+        job.waiting_since = now
+    job.save()
+    held = held_placement(job)
+    if held is not None and job.state == JobState.WAITING:
+        activate(job, held, now)
+    job_changed(job)
+    wake()
+
+
+def settle_success(
+    job: Job, placement: Placement, replicas: list[PlacedReplica], now: datetime
+) -> None:
+    """Every replica ended with 0. The placement ends once the workspaces are stored."""
+    job.exit_code = 0
+    end_job(job, JobState.SUCCEEDED, now)
+    if all(replica.outputs or replica.error for replica in replicas):
+        end_placement(job, placement, now)
+
+
+def settle_failure(
+    job: Job,
+    placement: Placement,
+    replicas: list[PlacedReplica],
+    failed: list[PlacedReplica],
+    now: datetime,
+) -> None:
+    """A replica failed: its peers are ended too, and the job tries again or is over."""
+    first = min(failed, key=lambda replica: (replica.stopped_at or now.timestamp(), replica.rank))
+    if job.ended:
+        if all(r.outputs or r.error or r.state != State.EXITED for r in replicas):
+            end_placement(job, placement, now)
+        return
+    if first.state == State.FAILED and not first.error.startswith(USERS_ERRORS):
+        _stumble(job, placement, first, now)
+        return
+    job.exit_code, job.error, job.detail = first.exit_code, first.error, _cause(first, replicas)
+    if first.state == State.EXITED and _may_retry(job, placement, now):
+        _retry(job, placement, now)
+        return
+    end_job(job, JobState.FAILED, now)
+    if any(replica.state not in (State.EXITED, State.FAILED) for replica in replicas):
+        placement.then = Then.FAIL
+        want(placement, Want.ABSENT, now)
+    elif all(r.outputs or r.error or r.state != State.EXITED for r in replicas):
+        end_placement(job, placement, now)
+
+
+def _cause(first: PlacedReplica, replicas: list[PlacedReplica]) -> str:
+    if first.detail:
+        story = first.detail
+    elif first.exit_code is not None and first.exit_code > 128:
+        story = f"Its command was ended by signal {first.exit_code - 128}."
+    else:
+        story = f"Its command exited with {first.exit_code}."
+    return story if len(replicas) == 1 else f"Replica {first.rank} of {len(replicas)}: {story}"
+
+
+def _may_retry(job: Job, placement: Placement, now: datetime) -> bool:
+    if job.retried >= job.retries:
+        return False
+    ran_s = (now - (placement.running_at or now)).total_seconds()
+    if job.retried >= 2 and ran_s < CRASH_LOOP_S:
+        job.error = job.error or "crash-loop"
+        job.detail += (
+            f" It died {job.retried + 1} times, the last time {ran_s:.0f} s after it was started:"
+            " a crash loop, so it is not tried again."
+        )
+        return False
+    return True
+
+
+def _retry(job: Job, placement: Placement, now: datetime) -> None:
+    job.retried += 1
+    account(job, now)
+    if present_receipt(job) is None:
+        receipt = open_receipt(
+            job, placement, MoveKind.RETRY, now, reason="retry",
+            sentence=f"{job.detail} Retry {job.retried} of {job.retries}.",
+        )  # fmt: skip
+        receipt.lost_s = _lost_s(job)
+        receipt.save()
+    job.state = JobState.MOVING
+    job.save()
+    placement.then = Then.RETRY
+    want(placement, Want.ABSENT, now)
+    job_changed(job)
+
+
+def _lost_s(job: Job) -> float:
+    """Seconds of work since the newest checkpoint; the job goes back to what it holds."""
+    checkpoint = newest_checkpoint(job)
+    kept = checkpoint.worked_s if checkpoint else 0.0
+    lost = max(0.0, job.worked_s - kept)
+    job.worked_s = kept
+    return lost
+
+
+def _stumble(job: Job, placement: Placement, first: PlacedReplica, now: datetime) -> None:
+    """The fleet could not start or restore it: try elsewhere, and give it up after a few times."""
+    job.stumbles += 1
+    job.error, job.detail = first.error, first.detail
+    if first.error == "image-damaged" and placement.checkpoint is not None:
+        condemn(placement.checkpoint, first.detail)
+    if job.stumbles > STUMBLES:
+        job.detail = f"Given up after {job.stumbles} failed starts. The last: {first.detail}"
+        placement.then = Then.FAIL
+    else:
+        job.avoid_nodes = sorted({*job.avoid_nodes, first.node.name})
+        placement.then = Then.QUEUE
+    job.save()
+    want(placement, Want.ABSENT, now)
+
+
+def lose(job: Job, placement: Placement, sentence: str, now: datetime) -> None:
+    """A node of the placement is gone: go back to the last checkpoint, elsewhere."""
+    if job.ended:
+        end_placement(job, placement, now)
+        return
+    account(job, now)
+    lost = _lost_s(job)
+    receipt = present_receipt(job) or open_receipt(
+        job, placement, MoveKind.RECOVER, now, reason="node-lost", sentence=sentence
+    )
+    receipt.lost_s += lost
+    receipt.stopped_at = receipt.stopped_at or now.timestamp()
+    receipt.left_at = now
+    receipt.save()
+    drop_held(job)
+    end_placement(job, placement, now)
+    job.running_since = None
+    job.moves += 1
+    paused = job.pause_asked or placement.then == Then.PAUSE
+    job.state = JobState.PAUSED if paused else JobState.WAITING
+    job.waiting_since = now if job.state == JobState.WAITING else None
+    job.save()
+    job_changed(job)

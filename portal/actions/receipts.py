@@ -1,0 +1,101 @@
+"""Receipts of interruptions: opened when a job is asked to leave, closed when it computes again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from portal.choices import MoveKind
+from portal.events import MoveEvent, publish_on_commit
+from portal.models import Job, Move, Placement, User
+
+
+def open_receipt(
+    job: Job,
+    placement: Placement,
+    kind: MoveKind,
+    now: datetime,
+    *,
+    reason: str = "",
+    sentence: str = "",
+    asked_by: User | None = None,
+    beneficiary: int | None = None,
+) -> Move:
+    """Begin the receipt of one interruption."""
+    return Move.objects.create(
+        job=job,
+        kind=kind,
+        remedy=job.remedy,
+        reason=reason,
+        sentence=sentence,
+        asked_by=asked_by,
+        beneficiary_id=beneficiary,
+        from_nodes=nodes_of(placement),
+        from_devices=placement.devices,
+        began_at=now,
+    )
+
+
+def nodes_of(placement: Placement) -> list[str]:
+    """Names of the nodes of a placement, by rank, each once."""
+    seats = placement.replicas.order_by("rank").values_list("node__name", flat=True)
+    return list(dict.fromkeys(seats))
+
+
+def present_receipt(job: Job) -> Move | None:
+    """The receipt of the interruption that is under way."""
+    return job.receipts.filter(resumed_at=None, called_off="").first()
+
+
+def tell(job: Job) -> None:
+    publish_on_commit(MoveEvent(kind="move", job=job.id), f"job.{job.id}")
+
+
+def note_stopped(job: Job, placement: Placement, now: datetime) -> None:
+    """Write down when the job ceased to compute and what its checkpoint cost."""
+    move = present_receipt(job)
+    if move is None:
+        return
+    replicas = list(placement.replicas.all())
+    move.left_at = now
+    stops = [replica.stopped_at for replica in replicas if replica.stopped_at]
+    move.stopped_at = min(stops) if stops else now.timestamp()
+    move.phases = slowest(replica.phases for replica in replicas)
+    move.bytes_raw = sum(replica.bytes_raw for replica in replicas)
+    move.bytes_new = sum(replica.bytes_new for replica in replicas)
+    move.bytes_stored = sum(replica.bytes_stored for replica in replicas)
+    move.save()
+    tell(job)
+
+
+def note_resumed(job: Job, placement: Placement, now: datetime) -> None:
+    """Close the receipt: the job computes again."""
+    move = present_receipt(job)
+    if move is None:
+        return
+    replicas = list(placement.replicas.all())
+    starts = [replica.started_at for replica in replicas if replica.started_at]
+    resumed = max(starts) if starts else now.timestamp()
+    if move.stopped_at is None:
+        move.stopped_at = resumed
+    move.resumed_at = max(resumed, move.stopped_at)
+    move.phases = {**slowest(replica.phases for replica in replicas), **move.phases}
+    move.to_nodes = nodes_of(placement)
+    move.to_devices = placement.devices
+    move.save()
+    tell(job)
+
+
+def call_off_receipt(job: Job, why: str) -> None:
+    """Say on the receipt why nothing came of it."""
+    job.receipts.filter(resumed_at=None, called_off="").update(called_off=why)
+    tell(job)
+
+
+def slowest(phases: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """For each phase the seconds of the slowest replica."""
+    longest: dict[str, float] = {}
+    for of_one in phases:
+        for name, seconds in of_one.items():
+            longest[name] = max(longest.get(name, 0.0), float(seconds))
+    return longest

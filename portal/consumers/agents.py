@@ -1,0 +1,195 @@
+"""The socket of one node's agent: authenticate, hand on, send what is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from channels.db import DatabaseSyncToAsync
+from channels.generic.websocket import AsyncWebsocketConsumer
+from django.db import OperationalError
+
+from agents.protocol import (
+    SUBPROTOCOL,
+    Facts,
+    Hello,
+    Output,
+    OutputHeld,
+    Ping,
+    Pong,
+    Telemetry,
+    Welcome,
+    decode_up,
+    encode,
+)
+from portal import telemetry
+from portal.actions.desired import desired_state
+from portal.actions.facts import accept_facts
+from portal.actions.linking import HEARD_EVERY_S, LEASE_S, heard, hello, output_held, unplugged
+from portal.actions.output import append_output
+from portal.actions.tokens import digest
+from portal.events import UseEvent, send
+from portal.models import Node, PlacedReplica
+
+log = logging.getLogger(__name__)
+
+UNAUTHORISED, SUPERSEDED, MALFORMED = 4401, 4409, 4400
+
+
+async def in_thread(act: Callable[..., Any], *args: Any) -> Any:
+    """Run blocking code in a pool thread; the default of one thread for all would queue every node."""
+    return await DatabaseSyncToAsync(act, thread_sensitive=False)(*args)
+
+
+def bearer_of(scope: dict[str, Any]) -> str:
+    """The bearer token of a request's headers; empty when there is none."""
+    for name, value in scope.get("headers", ()):
+        if name == b"authorization" and value[:7].lower() == b"bearer ":
+            return str(value[7:].decode("latin-1")).strip()
+    return ""
+
+
+def node_of(token: str) -> Node | None:
+    return Node.objects.filter(token_digest=digest(token)).first() if token else None
+
+
+def desired_number(node: int) -> int:
+    return Node.objects.values_list("desired_number", flat=True).get(pk=node)
+
+
+def was_placed(node: int, job: int, rank: int) -> bool:
+    return PlacedReplica.objects.filter(node_id=node, placement__job_id=job, rank=rank).exists()
+
+
+class AgentConsumer(AsyncWebsocketConsumer):
+    """Carries desired state down and facts, telemetry and output up."""
+
+    node: Node | None = None
+    greeted = False
+    heard_at = 0.0
+    sent = -1
+
+    async def connect(self) -> None:
+        node = await in_thread(node_of, bearer_of(self.scope))
+        if node is None:
+            await self.close(code=UNAUTHORISED)
+            return
+        self.node = node
+        self.fresh = asyncio.Event()
+        self.known: set[tuple[int, int]] = set()
+        # A node has one agent: whoever was connected before gives way.
+        await self.channel_layer.group_send(
+            f"node.{node.id}", {"type": "superseded", "by": self.channel_name}
+        )
+        await self.channel_layer.group_add(f"node.{node.id}", self.channel_name)
+        await self.accept(subprotocol=SUBPROTOCOL)
+        self.sender = asyncio.create_task(self._keep_sending())
+
+    async def disconnect(self, code: int) -> None:
+        if self.node is None:
+            return
+        self.sender.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await self.sender
+        await self.channel_layer.group_discard(f"node.{self.node.id}", self.channel_name)
+        if code != SUPERSEDED:
+            await in_thread(unplugged, self.node.id)
+
+    async def superseded(self, event: dict[str, Any]) -> None:
+        if event["by"] != self.channel_name:
+            await self.close(code=SUPERSEDED)
+
+    async def renew(self, event: dict[str, Any]) -> None:
+        self.fresh.set()
+
+    async def _keep_sending(self) -> None:
+        """Send the desired state whenever it changed; many changes at once are one message."""
+        while True:
+            await self.fresh.wait()
+            self.fresh.clear()
+            if not self.greeted or self.node is None:
+                continue
+            try:
+                state = await in_thread(desired_state, self.node.id)
+            except (Node.DoesNotExist, OperationalError):
+                log.warning("could not read the desired state of %s", self.node, exc_info=True)
+                await asyncio.sleep(1)
+                self.fresh.set()
+                continue
+            self.sent = state.number
+            await self.send(bytes_data=encode(state))
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
+        try:
+            message = decode_up(bytes_data or b"")
+        except msgspec.DecodeError as error:
+            log.warning("%s sent what is not of the protocol: %s", self.node, error)
+            await self.close(code=MALFORMED)
+            return
+        assert self.node is not None
+        match message:
+            case Hello():
+                await self._greet(message)
+            case Ping():
+                await self._sign_of_life()
+                # A renewal that the broker lost is noticed here.
+                newest = await in_thread(desired_number, self.node.id)
+                if newest > self.sent:
+                    self.fresh.set()
+                await self.send(bytes_data=encode(Pong(number=message.number, desired=newest)))
+            case Facts():
+                await self._accept(message)
+            case Telemetry():
+                use = await in_thread(telemetry.keep, self.node.name, message)
+                event = UseEvent(
+                    kind="use", node=self.node.name, at=use["at"], devices=use["devices"]
+                )
+                await in_thread(send, event, "fleet")
+            case Output(job=job, rank=rank):
+                if not await self._runs(job, rank):
+                    return
+                held = await in_thread(append_output, job, rank, message.offset, message.data)
+                await self.send(bytes_data=encode(OutputHeld(job=job, rank=rank, offset=held)))
+
+    async def _greet(self, message: Hello) -> None:
+        assert self.node is not None
+        self.node = await in_thread(hello, self.node.id, message)
+        held = await in_thread(output_held, self.node.id)
+        welcome = Welcome(node=self.node.name, lease_s=LEASE_S, output=held)
+        await self.send(bytes_data=encode(welcome))
+        self.greeted = True
+        self.fresh.set()
+
+    async def _accept(self, facts: Facts) -> None:
+        assert self.node is not None
+        for attempt in range(3):
+            try:
+                await in_thread(accept_facts, self.node.id, facts)
+                break
+            except OperationalError:
+                if attempt == 2:
+                    raise
+                await asyncio.sleep(0.2)
+        await self._sign_of_life()
+
+    async def _runs(self, job: int, rank: int) -> bool:
+        """Whether a replica was ever placed here: a node speaks for no other node's jobs."""
+        assert self.node is not None
+        if (job, rank) not in self.known:
+            if not await in_thread(was_placed, self.node.id, job, rank):
+                return False
+            self.known.add((job, rank))
+        return True
+
+    async def _sign_of_life(self) -> None:
+        assert self.node is not None
+        if time.monotonic() - self.heard_at < HEARD_EVERY_S:
+            return
+        self.heard_at = time.monotonic()
+        if self.greeted and not await in_thread(heard, self.node.id):
+            await self.close(code=SUPERSEDED)

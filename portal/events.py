@@ -1,0 +1,127 @@
+"""Typed events for pages and agents, sent on commit, and the wake-up call to the scheduler."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Literal, TypedDict
+
+import redis
+from celery import current_app
+from django.db import transaction
+from django.db.models import F
+
+from portal.broker import broker
+from portal.models import Job, Node
+from portal.posting import post
+
+log = logging.getLogger(__name__)
+
+WANTED = "tidepool:cycle-wanted"
+
+
+class JobEvent(TypedDict):
+    """A job changed: its state or its sentence."""
+
+    kind: Literal["job"]
+    job: int
+    state: str
+    sentence: str
+
+
+class NodeEvent(TypedDict):
+    kind: Literal["node"]
+    node: str
+
+
+class PlacedEvent(TypedDict):
+    """What runs on these nodes changed."""
+
+    kind: Literal["placed"]
+    nodes: list[str]
+
+
+class UseEvent(TypedDict):
+    """One second of a node's telemetry."""
+
+    kind: Literal["use"]
+    node: str
+    at: float
+    devices: dict[str, dict[str, float]]
+
+
+class OutputEvent(TypedDict):
+    kind: Literal["output"]
+    job: int
+    rank: int
+    offset: int
+    text: str
+
+
+class MoveEvent(TypedDict):
+    kind: Literal["move"]
+    job: int
+
+
+class CheckpointEvent(TypedDict):
+    kind: Literal["checkpoint"]
+    job: int
+
+
+Event = JobEvent | NodeEvent | PlacedEvent | UseEvent | OutputEvent | MoveEvent | CheckpointEvent
+
+
+def send(event: Event, *groups: str) -> None:
+    """Send an event to the pages that joined these groups, now."""
+    for group in groups:
+        post(group, {"type": "event", "event": event})
+
+
+def publish_on_commit(event: Event, *groups: str) -> None:
+    """Send an event once what it tells of is committed."""
+    transaction.on_commit(lambda: send(event, *groups))
+
+
+def job_changed(job: Job) -> None:
+    """Tell the pages that show this job."""
+    event = JobEvent(kind="job", job=job.id, state=job.state, sentence=job.sentence)
+    publish_on_commit(event, f"job.{job.id}", f"tenant.{job.tenant.slug}", "admins")
+
+
+def node_changed(node: Node) -> None:
+    publish_on_commit(NodeEvent(kind="node", node=node.name), "fleet")
+
+
+def renew(nodes: Iterable[int]) -> None:
+    """Count a change of these nodes' desired state, and have it sent on commit."""
+    ids = sorted(set(nodes))
+    if not ids:
+        return
+    Node.objects.filter(id__in=ids).update(desired_number=F("desired_number") + 1)
+
+    def tell() -> None:
+        for id in ids:
+            post(f"node.{id}", {"type": "renew"})
+
+    transaction.on_commit(tell)
+
+
+def placed(names: Iterable[str]) -> None:
+    """Tell the fleet's pages that what runs on these nodes changed."""
+    nodes = sorted(set(names))
+    if nodes:
+        publish_on_commit(PlacedEvent(kind="placed", nodes=nodes), "fleet")
+
+
+def wake() -> None:
+    """Have a cycle run soon after commit; many calls before it begins make one cycle."""
+    transaction.on_commit(_wake)
+
+
+def _wake() -> None:
+    try:
+        if broker().set(WANTED, "1", nx=True, ex=5):
+            current_app.send_task("scheduler.tasks.cycle", queue="cycle", ignore_result=True)
+    except (redis.RedisError, OSError):
+        # The next tick plans anyway; a submission must not fail because the broker is away.
+        log.warning("the broker is away; the next tick will plan", exc_info=True)

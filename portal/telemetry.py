@@ -1,0 +1,46 @@
+"""The newest second of every node, kept in the broker and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import redis
+
+from agents.protocol import Telemetry
+from portal.broker import broker
+
+KEY = "tidepool:telemetry:{}"
+KEPT_S = 30
+
+
+def keep(node: str, telemetry: Telemetry) -> dict[str, Any]:
+    """Keep a node's second for ``KEPT_S`` seconds, and answer its plain form."""
+    plain = {
+        "at": telemetry.at,
+        "cpus": telemetry.cpus,
+        "memory": telemetry.memory,
+        "devices": {
+            use.id: {"utilisation": use.utilisation, "memory": use.memory, "power": use.power}
+            for use in telemetry.devices
+        },
+        "replicas": {
+            f"{use.job}/{use.rank}": {"cpus": use.cpus, "memory": use.memory}
+            for use in telemetry.replicas
+        },
+    }
+    broker().set(KEY.format(node), json.dumps(plain), ex=KEPT_S)
+    return plain
+
+
+def latest(nodes: Iterable[str]) -> dict[str, dict[str, Any]]:
+    """The newest second of each node that was heard of lately; none when the broker is away."""
+    names = list(nodes)
+    if not names:
+        return {}
+    try:
+        values: Any = broker().mget([KEY.format(name) for name in names])
+    except (redis.RedisError, OSError):
+        return {}
+    return {name: json.loads(value) for name, value in zip(names, values, strict=True) if value}

@@ -1,0 +1,1 @@
+"""The real fleet: rows in, guarded updates out."""

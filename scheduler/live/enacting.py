@@ -1,0 +1,149 @@
+"""Decisions into guarded updates. One that has gone stale is dropped; the next cycle sees the truth."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from portal.actions.leaving import leave
+from portal.actions.locking import locked_job
+from portal.actions.placing import held_placement, place, present_placement
+from portal.choices import JobState, MoveKind, PlacementState, Then
+from portal.events import job_changed
+from portal.models import Decision, Job, Node
+from scheduler import planner
+from scheduler.live.naming import device_row, job_row
+
+SENTENCES_A_CYCLE = 500
+"""Holds whose numbers changed are rewritten at most so many at a time; new reasons always."""
+
+
+def enact(plan: planner.Plan, now: datetime) -> None:
+    """Act on a plan: first those who leave, then those who come, then the answers of those who wait."""
+    nodes = dict(Node.objects.values_list("name", "id"))
+    holds: list[planner.Hold] = []
+    arrivals: list[planner.Place] = []
+    for decision in plan:
+        match decision:
+            case planner.Place():
+                arrivals.append(decision)
+            case planner.Hold():
+                holds.append(decision)
+            case planner.Preempt():
+                _preempt(decision, now)
+            case planner.Migrate():
+                _move(decision, MoveKind.MIGRATE, decision.seats, nodes, now)
+            case planner.Resize():
+                _move(decision, MoveKind.RESIZE, decision.seats, nodes, now)
+    for arrival in arrivals:
+        _place(arrival, nodes, now)
+    _hold(holds, now)
+
+
+def _rows(seats: Sequence[planner.Seat], nodes: dict[str, int]) -> list[tuple[int, int, list[str]]]:
+    return [
+        (seat.rank, nodes[seat.node], [device_row(device) for device in seat.devices])
+        for seat in seats
+    ]
+
+
+def _note(job: Job, kind: str, why: planner.Why, now: datetime) -> None:
+    """Keep the answer on the job and in its history."""
+    job.reason, job.sentence = why.reason.value, str(why)
+    job.reason_numbers = {key: _plain(value) for key, value in why.numbers.items()}
+    Decision.objects.create(
+        job=job, at=now, kind=kind, reason=job.reason, numbers=job.reason_numbers,
+        sentence=job.sentence,
+    )  # fmt: skip
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, int | float | str) else str(value)
+
+
+def _preempt(decision: planner.Preempt, now: datetime) -> None:
+    with locked_job(job_row(decision.job)) as job:
+        gainer = job_row(decision.beneficiary) if decision.beneficiary else None
+        left = leave(
+            job,
+            MoveKind.PREEMPT,
+            Then.QUEUE,
+            now,
+            reason=decision.why.reason.value,
+            sentence=str(decision.why),
+            beneficiary=gainer,
+        )
+        if left:
+            _note(job, "preempt", decision.why, now)
+            job.save(update_fields=["reason", "reason_numbers", "sentence"])
+
+
+def _move(
+    decision: planner.Migrate | planner.Resize,
+    kind: MoveKind,
+    seats: Sequence[planner.Seat],
+    nodes: dict[str, int],
+    now: datetime,
+) -> None:
+    with locked_job(job_row(decision.job)) as job:
+        asked_by = job.asked_by if decision.why.reason == planner.Reason.ASKED else None
+        gainer = job_row(decision.beneficiary) if decision.beneficiary else None
+        left = leave(
+            job,
+            kind,
+            Then.MOVE,
+            now,
+            reason=decision.why.reason.value,
+            sentence=str(decision.why),
+            asked_by=asked_by,
+            beneficiary=gainer,
+        )
+        if left:
+            place(job, _rows(seats, nodes), now)
+            _note(job, kind.value, decision.why, now)
+            if kind == MoveKind.RESIZE:
+                job.asked_devices = None
+            job.save(update_fields=["reason", "reason_numbers", "sentence", "asked_devices"])
+
+
+def _place(decision: planner.Place, nodes: dict[str, int], now: datetime) -> None:
+    with locked_job(job_row(decision.job)) as job:
+        present = present_placement(job)
+        if job.state != JobState.WAITING or held_placement(job) is not None:
+            return
+        if present is not None and present.state != PlacementState.PARKED:
+            return
+        _note(job, "place", decision.why, now)
+        job.asked_devices = None
+        job.save(update_fields=["reason", "reason_numbers", "sentence", "asked_devices"])
+        place(job, _rows(decision.seats, nodes), now)
+        job_changed(job)
+
+
+def _hold(holds: list[planner.Hold], now: datetime) -> None:
+    if not holds:
+        return
+    answered = {job_row(hold.job): hold.why for hold in holds}
+    known = {
+        job.id: job
+        for job in Job.objects.filter(id__in=answered, state=JobState.WAITING).select_related(
+            "tenant"
+        )
+    }
+    rewritten = 0
+    for id, why in answered.items():
+        job = known.get(id)
+        if job is None or job.sentence == (sentence := str(why)):
+            continue
+        if job.reason != why.reason.value:
+            _note(job, "hold", why, now)
+        elif rewritten >= SENTENCES_A_CYCLE:
+            continue
+        rewritten += 1
+        numbers = {key: _plain(value) for key, value in why.numbers.items()}
+        changed = Job.objects.filter(pk=id, state=JobState.WAITING).update(
+            reason=why.reason.value, reason_numbers=numbers, sentence=sentence
+        )
+        if changed:
+            job.sentence = sentence
+            job_changed(job)
