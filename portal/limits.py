@@ -45,11 +45,9 @@ class BodyLimit:
 async def refuse(send: Any) -> None:
     """Send the 413 with its stable id and its sentence."""
     limit = settings.UPLOAD_LIMIT // (1024 * 1024)
-    error = {
-        "id": "upload-too-large",
-        "sentence": f"The upload is larger than {limit} MiB. Leave out data sets and caches.",
-    }
-    body = json.dumps({"error": error}).encode()
+    sentence = f"The upload is larger than {limit} MiB. Leave out data sets and caches."
+    error = {"id": "upload-too-large", "detail": sentence, "fields": {"file": sentence}}
+    body = json.dumps(error).encode()
     await send(
         {
             "type": "http.response.start",

@@ -144,9 +144,15 @@ FILE_UPLOAD_PERMISSIONS = 0o600
 
 REST_FRAMEWORK = {
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "DEFAULT_AUTHENTICATION_CLASSES": ["rest_framework.authentication.SessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "portal.api.auth.BearerAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.BoundedJSONParser"],
+    "DEFAULT_PAGINATION_CLASS": "portal.api.paging.Pages",
+    "EXCEPTION_HANDLER": "portal.api.errors.answer_error",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Tidepool",
