@@ -1,7 +1,8 @@
 """The words between portal and agent: desired state down; facts, telemetry and output up.
 
-One WebSocket a node, one message a frame, MessagePack. Every message is a tagged struct; a field that the
-other side does not know is ignored, a missing one takes its default, so that versions may differ by one.
+One WebSocket a node, one message a frame, MessagePack. Every message is a tagged struct; a field
+that the other side does not know is ignored, a missing one takes its default, so that versions may
+differ by one.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Want(StrEnum):
 
     RUNNING = "running"
     FROZEN = "frozen"
-    """Gate closed, then frozen; memory stays. The first half of a checkpoint, and a pause in place."""
+    """Gate closed, then frozen; memory stays. First half of a checkpoint, and a pause in place."""
     STORED = "stored"
     """Dumped into the chunk store; it stays frozen until it is wanted running or absent."""
     ABSENT = "absent"
@@ -47,7 +48,7 @@ class Struct(msgspec.Struct, omit_defaults=True, kw_only=True, tag=True):
 
 
 class Source(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
-    """Where the files of a workspace come from: an archive at the portal, a git repository, or nothing."""
+    """Where the files of a workspace come from: an upload, a git repository, or nothing."""
 
     upload: str = ""
     """Path at the portal, fetched with the node's token: a tar or zip archive, or a plain file."""
@@ -71,7 +72,7 @@ class Network(msgspec.Struct, omit_defaults=True, kw_only=True):
     """A replica's place in its job's own network."""
 
     number: int
-    """The job's network number, 1 to 2**24 - 1, unique in the fleet: VXLAN id and interface names."""
+    """The job's network number, 1 to 2**24 - 1, unique in the fleet: VXLAN id, interface names."""
     address: str
     """The replica's fixed address with prefix length, e.g. ``10.77.0.2/24``."""
     peers: dict[str, str] = {}
@@ -194,7 +195,7 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
     state: State
     exit_code: int | None = None
     error: str = ""
-    """A stable id, e.g. ``command-not-found``, ``out-of-memory``, ``image-damaged``, ``disk-full``."""
+    """A stable id, e.g. ``command-not-found``, ``out-of-memory``, ``image-damaged``."""
     detail: str = ""
     """The sentence that goes with the error."""
     checkpoint: int = 0
@@ -204,7 +205,7 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
     outputs: str = ""
     """Key of the manifest of the workspace, once it has ended."""
     phases: dict[str, float] = {}
-    """Seconds of each phase of the last act: gate, freeze, dump, store, fetch, restore, resume, launch."""
+    """Seconds of the last act's phases: gate freeze dump store fetch restore resume launch."""
     bytes_raw: int = 0
     bytes_new: int = 0
     """Bytes of chunks that were not there before, uncompressed."""
@@ -217,7 +218,7 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class Facts(Struct, tag="facts"):
-    """All replicas that the agent knows of, after obeying desired state ``number`` as far as it has come."""
+    """All replicas that the agent knows of, having obeyed desired state ``number`` so far."""
 
     number: int
     replicas: list[ReplicaFact]

@@ -1,7 +1,8 @@
 """What every driver is: a few blocking verbs, declared abilities, and a durable handle.
 
-The agent calls verbs from worker threads, never two at once for the same replica. A verb that has already
-been done does nothing when it is asked for again, so that an agent killed half-way can repeat it.
+The agent calls verbs from worker threads, never two at once for the same replica. A verb that has
+already been done does nothing when it is asked for again, so that an agent killed half-way can
+repeat it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Task:
     key: str
     """Unique on the node and stable over the agent's restarts: ``j<job>-r<rank>-e<epoch>``."""
     folder: Path
-    """The replica's own folder: ``workspace/`` is the working directory; the driver may add what it needs."""
+    """The replica's own folder: ``workspace/`` is its working directory."""
     output: Path
     """File that the driver appends stdout and stderr to, as one stream."""
     command: tuple[str, ...]
@@ -76,7 +77,7 @@ class Driver(Protocol):
     name: str
 
     def probe(self) -> dict[str, Ability]:
-        """Tell what it can do here, each with a reason if not: run, pause, checkpoint, migrate, network."""
+        """Tell what it can do here, each with a reason if not: run, pause, checkpoint, ..."""
 
     def start(self, task: Task) -> None:
         """Start the command. Raises ``DriverError`` with ``command-not-found`` and the like."""
@@ -94,16 +95,16 @@ class Driver(Protocol):
         """Let it run again, then open its gate."""
 
     def dump(self, task: Task, images: Path) -> None:
-        """Write a frozen task's memory below ``images``; it stays frozen. ``DriverError`` leaves it untouched."""
+        """Write a frozen task's memory below ``images``; it stays frozen, also after an error."""
 
     def restore(self, task: Task, images: Path) -> None:
-        """Make the task again from ``images``, frozen with its gate closed; ``thaw`` sets it going."""
+        """Make the task again from ``images``, frozen, gate closed; ``thaw`` sets it going."""
 
     def stop(self, task: Task, grace_s: float) -> None:
         """End it: SIGTERM, then SIGKILL after the grace."""
 
     def remove(self, task: Task) -> None:
-        """Remove everything that was made for it, running or not, except ``folder`` and ``output``."""
+        """Remove all that was made for it, running or not, but not ``folder`` and ``output``."""
 
     def leftovers(self) -> list[str]:
         """Keys of tasks of this agent that exist on the node, for recovery."""

@@ -1,0 +1,200 @@
+"""The agent: recovers what it left, listens to the portal, gives each replica its wish."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+
+import msgspec
+import psutil
+
+from agents import acts
+from agents.drivers.base import DriverError
+from agents.lifecycle import ALIVE, Contact, Stage, recovered
+from agents.link import Link, Send
+from agents.node import Node, thread
+from agents.protocol import (
+    Desired,
+    DesiredState,
+    Hello,
+    OutputHeld,
+    ReplicaFact,
+    State,
+    Want,
+    Welcome,
+)
+from agents.record import Record, key_of, new_record
+from agents.replica import Replica
+from agents.telemetry import Meter, tell_telemetry
+
+log = logging.getLogger("tidepool.agent")
+
+
+class Agent:
+    """One node. ``run`` serves until it is cancelled; the replicas live on."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.link = Link(node.config, node.lease, self)
+        self.replicas: dict[str, Replica] = {}
+        self._lives: set[asyncio.Task[None]] = set()
+        self._newest: DesiredState | None = None
+        self._arrived = asyncio.Event()
+        self._swept = False
+
+    async def run(self) -> None:
+        """Recover, then serve."""
+        await self.recover()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.link.run())
+            group.create_task(self._obey())
+            group.create_task(self.node.lease.watch(self._lapse))
+
+    async def recover(self) -> None:
+        """Take up the replicas of the journal: running ones are adopted as they are."""
+        for record in list(self.node.journal.records.values()):
+            replica = Replica(self.node, await self._found(record), contact=Contact.NONE)
+            if replica.record.stage not in (Stage.NEW, Stage.GONE):
+                acts.keep_output(replica)
+            self._begin(replica)
+
+    async def _found(self, record: Record) -> Record:
+        if record.boot != self.node.boot and record.stage in ALIVE:
+            return record.moved(
+                Stage.FAILED, error="node-restarted", detail="The machine was restarted."
+            )
+        task = self.node.bare_task(record.key)
+        condition = await thread(self.node.driver.inspect, task)
+        stage = recovered(record.stage, condition.state)
+        log.info("%s: was %s, found %s: %s", record.key, record.stage, condition.state, stage)
+        if stage is Stage.EXITED and record.stage is not Stage.EXITED:
+            return record.moved(stage, exit_code=condition.exit_code)
+        if stage is Stage.FAILED and record.stage is not Stage.FAILED:
+            gone = "Its processes vanished while the agent was away."
+            return record.moved(stage, error="replica-lost", detail=gone)
+        return record.moved(stage)
+
+    def _begin(self, replica: Replica) -> None:
+        self.replicas[replica.key] = replica
+        life = asyncio.create_task(replica.live(), name=replica.key)
+        self._lives.add(life)
+        life.add_done_callback(self._lives.discard)
+        life.add_done_callback(lambda _: self.replicas.pop(replica.key, None))
+
+    async def _obey(self) -> None:
+        while True:
+            await self._arrived.wait()
+            self._arrived.clear()
+            state = self._newest
+            if state is not None:
+                await self.apply(state)
+
+    async def apply(self, state: DesiredState) -> None:
+        """Give every replica its newest wish; begin those that are not here yet."""
+        if not self._swept:
+            await self._sweep()
+            self._swept = True
+        self.node.board.renew(state.number)
+        wishes = {key_of(desired): desired for desired in state.replicas}
+        newest: dict[tuple[int, int], int] = {}
+        for desired in state.replicas:
+            if desired.want is not Want.ABSENT:
+                rank = (desired.job, desired.rank)
+                newest[rank] = max(newest.get(rank, 0), desired.epoch)
+        for key, replica in self.replicas.items():
+            mine = replica.record.desired
+            replica.superseded = newest.get((mine.job, mine.rank), 0) > mine.epoch
+            replica.order(None if replica.superseded else wishes.get(key))
+        for key, desired in sorted(wishes.items(), key=lambda item: item[1].epoch):
+            if key not in self.replicas:
+                self._admit(key, desired)
+
+    def _admit(self, key: str, desired: Desired) -> None:
+        others = [
+            r
+            for r in self.replicas.values()
+            if (r.record.desired.job, r.record.desired.rank) == (desired.job, desired.rank)
+        ]
+        younger = any(r.record.desired.epoch > desired.epoch for r in others)
+        if desired.want is Want.ABSENT or younger:
+            absent = ReplicaFact(
+                job=desired.job, rank=desired.rank, epoch=desired.epoch, state=State.ABSENT
+            )
+            self.node.board.put(key, absent)
+            return
+        replica = Replica(self.node, new_record(desired, self.node.boot), elders=others)
+        replica.order(desired)
+        self._begin(replica)
+
+    async def _sweep(self) -> None:
+        """Remove what is on the node but in no journal."""
+        keys = {*await thread(self.node.driver.leftovers), *self.node.workspaces.keys()}
+        for key in sorted(keys - self.replicas.keys()):
+            log.warning("removing %s, which no journal knows", key)
+            with contextlib.suppress(DriverError, OSError):
+                await thread(self.node.driver.remove, self.node.bare_task(key))
+                await thread(self.node.workspaces.remove, key)
+
+    def _lapse(self) -> None:
+        log.warning("no answer from the portal for most of the lease: freezing every replica")
+        for replica in self.replicas.values():
+            replica.lapse()
+
+    async def hello(self) -> Hello:
+        """Describe the node."""
+        node = self.node
+        return Hello(
+            node=node.config.node,
+            agent=_release(),
+            boot=node.boot,
+            address=node.config.underlay,
+            cpus=float(len(node.config.cores) or psutil.cpu_count() or 1),
+            memory=psutil.virtual_memory().total,
+            devices=await thread(node.devices.probe),
+            driver=node.driver.name,
+            abilities=await thread(node.driver.probe),
+        )
+
+    def welcome(self, welcome: Welcome) -> None:
+        """A new link: go on with the output where the portal's count stands."""
+        held = {}
+        for name, offset in welcome.output.items():
+            job, _, rank = name.partition("/")
+            held[int(job), int(rank)] = offset
+        self.node.outputs.welcome(held)
+        log.info("linked to the portal as %s, lease %g s", welcome.node, welcome.lease_s)
+
+    def desire(self, state: DesiredState) -> None:
+        """Another desired state; only the newest counts."""
+        self._newest = state
+        self._arrived.set()
+
+    def held(self, held: OutputHeld) -> None:
+        """The portal holds a replica's output up to here."""
+        self.node.outputs.held(held.job, held.rank, held.offset)
+
+    async def talk(self, send: Send) -> None:
+        """Send facts, output and telemetry over one link."""
+        async with asyncio.TaskGroup() as group:
+            group.create_task(self.node.board.tell(send))
+            group.create_task(self.node.outputs.pump(send))
+            group.create_task(tell_telemetry(Meter(self.node), self._holding, send))
+
+    def _holding(self) -> Sequence[Record]:
+        return [r.record for r in self.replicas.values() if r.record.stage in ALIVE]
+
+
+def _release() -> str:
+    try:
+        return f"{version('tidepool')} ({platform.machine()})"
+    except PackageNotFoundError:
+        return platform.machine()
+
+
+def describe(hello: Hello) -> str:
+    """The node's description as JSON, for people."""
+    return msgspec.json.format(msgspec.json.encode(hello), indent=2).decode()

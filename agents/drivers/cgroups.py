@@ -1,0 +1,183 @@
+"""Control groups for plain processes, version 1 or 2: freeze, count and limit a group of processes.
+
+Used by the process driver where this user may make groups. Files are read and written directly:
+each verb is one or two of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from pathlib import Path
+
+ROOT = Path("/sys/fs/cgroup")
+CONTROLLERS = ("freezer", "memory", "pids", "cpu", "cpuacct", "cpuset")
+PERIOD_US = 100_000
+
+
+class Cgroups:
+    """The groups of one agent, below ``name`` in every controller that can be written to.
+
+    ``able`` is false where none can be made; ``reason`` says why.
+    """
+
+    def __init__(self, name: str, root: Path = ROOT) -> None:
+        self.root = root
+        self.name = name
+        self.unified = (root / "cgroup.controllers").exists()
+        self.reason = ""
+        try:
+            self.controllers = self._prepare()
+        except OSError as error:
+            self.controllers = ()
+            self.reason = f"control groups cannot be made here ({error.strerror})"
+
+    @property
+    def able(self) -> bool:
+        """Whether groups can be made and frozen."""
+        return "freezer" in self.controllers
+
+    def _prepare(self) -> tuple[str, ...]:
+        if self.unified:
+            top = self.root / self.name
+            top.mkdir(parents=True, exist_ok=True)
+            have = {"freezer"}
+            offered = (self.root / "cgroup.controllers").read_text().split()
+            for controller in ("memory", "pids", "cpu", "cpuset"):
+                if controller not in offered:
+                    continue
+                with contextlib.suppress(OSError):
+                    for above in [*reversed(Path(self.name).parents), Path(self.name)]:
+                        (self.root / above / "cgroup.subtree_control").write_text(f"+{controller}")
+                    have.add(controller)
+            return tuple(c for c in CONTROLLERS if c in have)
+        have = {c for c in CONTROLLERS if os.access(self.root / c, os.W_OK)}
+        if "freezer" not in have:
+            raise PermissionError(13, "the freezer controller is not writable")
+        for controller in have:
+            (self.root / controller / self.name).mkdir(parents=True, exist_ok=True)
+        if "cpuset" in have:
+            self._fill_cpuset(self.root / "cpuset" / self.name)
+        return tuple(c for c in CONTROLLERS if c in have)
+
+    def _fill_cpuset(self, folder: Path) -> None:
+        """A version 1 cpuset starts empty and admits no process until it is filled, top down."""
+        for above in [*reversed(folder.relative_to(self.root / "cpuset").parents), None]:
+            path = folder if above is None else self.root / "cpuset" / above
+            for file in ("cpuset.cpus", "cpuset.mems"):
+                if not (path / file).read_text().strip():
+                    (path / file).write_text((path.parent / file).read_text())
+
+    def make(self, key: str, *, cpus: float, cpuset: str, memory: int, pids: int) -> None:
+        """Make the group of ``key`` with its limits; 0 is no limit."""
+        for folder in self._folders(key):
+            folder.mkdir(exist_ok=True)
+        quota = max(1000, int(cpus * PERIOD_US)) if cpus > 0 else 0
+        if self.unified:
+            self._limit(key, "cpu", "cpu.max", f"{quota} {PERIOD_US}" if quota else "max")
+            self._limit(key, "memory", "memory.max", str(memory) if memory else "max")
+            self._limit(key, "cpuset", "cpuset.cpus", cpuset)
+        else:
+            if "cpuset" in self.controllers:
+                self._fill_cpuset(self._folder(key, "cpuset"))
+                if cpuset:
+                    self._limit(key, "cpuset", "cpuset.cpus", cpuset)
+            self._limit(key, "cpu", "cpu.cfs_quota_us", str(quota or -1))
+            if memory:
+                self._limit(key, "memory", "memory.limit_in_bytes", str(memory))
+        self._limit(key, "pids", "pids.max", str(pids) if pids else "max")
+
+    def join(self, key: str, pid: int) -> None:
+        """Move process ``pid`` into the group; its children follow."""
+        for folder in self._folders(key):
+            (folder / "cgroup.procs").write_text(str(pid))
+
+    def processes(self, key: str) -> list[int]:
+        """Every process in the group."""
+        try:
+            return [int(p) for p in (self.freezer(key) / "cgroup.procs").read_text().split()]
+        except FileNotFoundError:
+            return []
+
+    def freeze(self, key: str, *, frozen: bool, timeout_s: float = 10.0) -> bool:
+        """Freeze or thaw the group and wait until it is so; false when that took too long."""
+        folder = self.freezer(key)
+        file = folder / ("cgroup.freeze" if self.unified else "freezer.state")
+        word = ("1" if frozen else "0") if self.unified else ("FROZEN" if frozen else "THAWED")
+        end = time.monotonic() + timeout_s
+        while True:
+            file.write_text(word)
+            if self.is_frozen(key) == frozen:
+                return True
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.002)
+
+    def is_frozen(self, key: str) -> bool:
+        """Whether every process in the group stands still."""
+        folder = self.freezer(key)
+        with contextlib.suppress(FileNotFoundError):
+            if self.unified:
+                return "frozen 1" in (folder / "cgroup.events").read_text()
+            return (folder / "freezer.state").read_text().strip() == "FROZEN"
+        return False
+
+    def cpu_s(self, key: str) -> float:
+        """CPU seconds that the group has used."""
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            if self.unified:
+                return int((self.freezer(key) / "cpu.stat").read_text().split()[1]) / 1e6
+            return int((self._folder(key, "cpuacct") / "cpuacct.usage").read_text()) / 1e9
+        return 0.0
+
+    def memory(self, key: str) -> int:
+        """Bytes of anonymous memory that the group holds."""
+        with contextlib.suppress(OSError, ValueError):
+            text = (self._folder(key, "memory") / "memory.stat").read_text()
+            stat = dict(line.split() for line in text.splitlines())
+            return int(stat["anon"] if self.unified else stat.get("total_rss", stat["rss"]))
+        return 0
+
+    def ran_out_of_memory(self, key: str) -> bool:
+        """Whether the kernel has killed a process of the group for memory."""
+        file = "memory.events" if self.unified else "memory.oom_control"
+        with contextlib.suppress(OSError):
+            for line in (self._folder(key, "memory") / file).read_text().splitlines():
+                name, _, count = line.partition(" ")
+                if name == "oom_kill" and int(count) > 0:
+                    return True
+        return False
+
+    def remove(self, key: str) -> None:
+        """Remove the group; its processes must be gone (a dying one is waited for, up to 2 s)."""
+        end = time.monotonic() + 2.0
+        for folder in self._folders(key):
+            while folder.exists():
+                try:
+                    folder.rmdir()
+                except OSError:
+                    if time.monotonic() > end:
+                        raise
+                    time.sleep(0.005)
+
+    def names(self) -> list[str]:
+        """Keys of the groups that exist."""
+        top = self.freezer("")
+        return sorted(p.name for p in top.iterdir() if p.is_dir()) if top.is_dir() else []
+
+    def freezer(self, key: str) -> Path:
+        """The folder whose freezer stops the group."""
+        return self._folder(key, "freezer")
+
+    def _folder(self, key: str, controller: str) -> Path:
+        return (self.root if self.unified else self.root / controller) / self.name / key
+
+    def _folders(self, key: str) -> list[Path]:
+        if self.unified:
+            return [self.root / self.name / key] if self.able else []
+        return [self._folder(key, controller) for controller in self.controllers]
+
+    def _limit(self, key: str, controller: str, file: str, value: str) -> None:
+        if controller in self.controllers and value:
+            (self._folder(key, controller) / file).write_text(value)

@@ -1,0 +1,47 @@
+"""The board of facts: what every replica is, told to the portal whole after each change."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from agents.protocol import Facts, ReplicaFact, State
+
+GAP_S = 0.005
+
+
+class Board:
+    """The newest fact of every replica; many changes in a moment become one message."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        """Number of the desired state that is being obeyed."""
+        self.facts: dict[str, ReplicaFact] = {}
+        self._changed = asyncio.Event()
+
+    def put(self, key: str, fact: ReplicaFact) -> None:
+        """Post a fact."""
+        if self.facts.get(key) != fact:
+            self.facts[key] = fact
+            self._changed.set()
+
+    def renew(self, number: int) -> None:
+        """Another desired state arrived: tell everything again under its number."""
+        self.number = number
+        self._changed.set()
+
+    async def tell(self, send: Callable[[Facts], Awaitable[None]]) -> None:
+        """Send the board now and after each change, until cancelled.
+
+        A replica that was told absent is taken off: from then on its not being listed says so.
+        """
+        self._changed.set()
+        while True:
+            await self._changed.wait()
+            self._changed.clear()
+            told = dict(self.facts)
+            await send(Facts(number=self.number, replicas=list(told.values())))
+            for key, fact in told.items():
+                if fact.state is State.ABSENT and self.facts.get(key) == fact:
+                    del self.facts[key]
+            await asyncio.sleep(GAP_S)

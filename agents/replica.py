@@ -1,0 +1,197 @@
+"""One replica's placement on this node, driven toward what is wanted, one act at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import random
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from agents import acts
+from agents.devices.base import DeviceError
+from agents.drivers.base import Condition, DriverError
+from agents.lifecycle import ALIVE, Act, Contact, Stage, choose
+from agents.node import Node, thread
+from agents.protocol import Desired
+from agents.record import Record, without_launch
+from agents.watch import until_ended
+
+log = logging.getLogger("tidepool.replica")
+
+RETRY_S = (0.2, 5.0)
+COLLECT_TRIES = 3
+
+
+class Replica:
+    """The newest wish always wins after each act; an act that was done is safe to do again."""
+
+    def __init__(
+        self,
+        node: Node,
+        record: Record,
+        *,
+        contact: Contact = Contact.GOOD,
+        elders: Sequence[Replica] = (),
+    ) -> None:
+        self.node = node
+        self.record = record
+        self.key = record.key
+        self.desired: Desired | None = record.desired
+        self.contact = contact
+        self.elders = list(elders)
+        """Older placements of the same rank here; they must be gone before this one begins."""
+        self.superseded = False
+        self.gone = asyncio.Event()
+        self.saving: asyncio.Task[None] | None = None
+        """A periodic checkpoint on its way to the store while the replica runs on."""
+        self._changed = asyncio.Event()
+        self._tries = 0
+        self.post()
+
+    def order(self, desired: Desired | None, contact: Contact = Contact.GOOD) -> None:
+        """Another wish, or another standing with the portal."""
+        if desired is not None:
+            self.record.desired = without_launch(desired)
+        if (self.desired, self.contact) != (desired, contact):
+            self.desired, self.contact = desired, contact
+            self._tries = 0
+            self._changed.set()
+
+    def lapse(self) -> None:
+        """The lease has run down."""
+        self.order(self.desired, Contact.LAPSED)
+
+    def post(self) -> None:
+        """Put its fact on the board."""
+        self.node.board.put(self.key, self.record.fact)
+
+    async def mark(self, stage: Stage, *, durable: bool = True, **changes: Any) -> None:
+        """Enter a stage: journal it, then tell it. ``changes`` are of the fact."""
+        self.record = self.record.moved(stage, **changes)
+        if durable:
+            await self.node.journal.write(self.key, self.record)
+        else:
+            self.node.journal.note(self.key, self.record)
+        self.post()
+
+    def choose(self) -> Act:
+        """The next act."""
+        return choose(
+            self.desired,
+            self.record.stage,
+            checkpoint=self.record.fact.checkpoint,
+            tried=self.record.tried,
+            collected=bool(self.record.fact.outputs) or self._tries >= COLLECT_TRIES,
+            contact=self.contact,
+        )
+
+    async def live(self) -> None:
+        """Act until it is gone."""
+        for elder in self.elders:
+            await elder.gone.wait()
+        self.elders.clear()
+        try:
+            while True:
+                self._changed.clear()
+                act = self.choose()
+                if act is Act.FORGET:
+                    return
+                if act is Act.REST:
+                    await self._rest()
+                elif not await self._perform(act):
+                    await self._pause()
+        finally:
+            self.gone.set()
+
+    async def _perform(self, act: Act) -> bool:
+        """Do it; false when it failed and should be tried again in a while."""
+        log.debug("%s: %s", self.key, act)
+        try:
+            await acts.ACTS[act](self)
+        except (DriverError, DeviceError, OSError) as error:
+            return await self._failed(act, _id_of(error), str(error))
+        except Exception as error:
+            log.exception("%s: %s went wrong", self.key, act)
+            return await self._failed(act, "agent-error", f"{type(error).__name__}: {error}")
+        self._tries = 0
+        return True
+
+    async def _failed(self, act: Act, id: str, sentence: str) -> bool:
+        log.warning("%s: %s failed: %s: %s", self.key, act, id, sentence)
+        self._tries += 1
+        told: dict[str, Any] = {"error": id, "detail": sentence}
+        if act in (Act.PREPARE, Act.START, Act.RESTORE):
+            await self.clear()
+            await self.mark(Stage.FAILED, **told)
+            return True
+        if act in (Act.FREEZE, Act.THAW, Act.STORE) and await self.notice_end():
+            return True
+        if act is Act.STORE:
+            await self.mark(Stage.FROZEN, **told)
+            return True
+        await self.mark(self.record.stage, durable=False, **told)
+        return act is Act.COLLECT and self._tries >= COLLECT_TRIES
+
+    async def clear(self) -> None:
+        """Remove what a failed beginning left; best effort, ending the replica does it again."""
+        with contextlib.suppress(DriverError, OSError):
+            await thread(self.node.driver.remove, self.node.bare_task(self.key))
+
+    async def _pause(self) -> None:
+        least, most = RETRY_S
+        delay = min(most, least * 2**self._tries) * random.uniform(0.5, 1.0)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._changed.wait(), delay)
+
+    async def _rest(self) -> None:
+        """Wait for another wish, or for the end of what runs."""
+        if self.record.stage not in ALIVE:
+            await self._changed.wait()
+            return
+        task = self.node.task(self.record.desired)
+        ended = asyncio.ensure_future(until_ended(self.node.driver, task))
+        changed = asyncio.ensure_future(self._changed.wait())
+        try:
+            await asyncio.wait({ended, changed}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for future in (ended, changed):
+                future.cancel()
+            await asyncio.gather(ended, changed, return_exceptions=True)
+        if ended.done() and not ended.cancelled():
+            await self.notice_end()
+
+    async def notice_end(self) -> bool:
+        """Look whether it ended by itself, and mark it so."""
+        task = self.node.task(self.record.desired)
+        condition = await thread(self.node.driver.inspect, task)
+        if condition.state == "exited":
+            await self._exited(condition)
+            return True
+        if condition.state == "gone":
+            await self.mark(
+                Stage.FAILED, error="replica-lost", detail="Its processes vanished from the node."
+            )
+            return True
+        return False
+
+    async def _exited(self, condition: Condition) -> None:
+        await self.node.outputs.flush(self.key, 2.0)
+        starved = condition.out_of_memory
+        await self.mark(
+            Stage.EXITED,
+            exit_code=condition.exit_code,
+            stopped_at=time.time(),
+            error="out-of-memory" if starved else "",
+            detail="It used more memory than the job asked for; ask for more." if starved else "",
+        )
+
+
+def _id_of(error: Exception) -> str:
+    if isinstance(error, DriverError):
+        return error.id
+    if isinstance(error, DeviceError):
+        return "device-unknown"
+    return "disk-full" if getattr(error, "errno", 0) == 28 else "node-error"
