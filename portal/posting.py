@@ -1,4 +1,4 @@
-"""Sends to channel groups from ordinary threads, over one event loop and one connection a process."""
+"""Sends to channel groups from ordinary threads, over one connection a process."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 async def _send(group: str, message: dict[str, Any]) -> None:
     try:
-        await get_channel_layer().group_send(group, message)
+        layer = get_channel_layer()
+        assert layer is not None
+        await layer.group_send(group, message)
     except Exception:
         # What is lost here is seen again: pages reload their state, agents notice a newer number.
         log.warning("could not send to %s", group, exc_info=True)

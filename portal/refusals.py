@@ -6,9 +6,10 @@ from collections.abc import Mapping
 
 
 class Refused(Exception):  # noqa: N818 - a refusal is an answer, not an error of ours
-    """An action was not done. ``fields`` names each wrong field with its remedy; nothing was changed.
+    """An action was not done; ``fields`` names each wrong field with its remedy.
 
-    ``id`` is stable. ``conflict`` tells that the request was fine but the present state forbids it.
+    Nothing was changed. ``id`` is stable. ``conflict`` tells that the request was fine but the
+    present state forbids it.
     """
 
     def __init__(

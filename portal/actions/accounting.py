@@ -16,8 +16,9 @@ HALF_LIFE_S = 7 * 24 * 3600.0
 def account(job: Job, now: datetime | None = None) -> None:
     """Book the time since the last booking by the state that the job was in until now.
 
-    Call it before the state changes and save the job afterwards. A job is entitled to its full size from
-    submission to end, except while its owner paused it; time lost to moves counts against the fleet.
+    Call it before the state changes and save the job afterwards. A job is entitled to its full
+    size from submission to end, except while its owner paused it; time lost to moves counts
+    against the fleet.
     """
     now = now or timezone.now()
     since = job.accounted_at or job.submitted_at

@@ -76,6 +76,15 @@ def newest_checkpoint(job: Job) -> Checkpoint | None:
     )
 
 
+def fall_back(job: Job) -> float:
+    """Book that the job goes back to its newest checkpoint; answer the seconds of work lost."""
+    checkpoint = newest_checkpoint(job)
+    kept = checkpoint.worked_s if checkpoint else 0.0
+    lost = max(0.0, job.worked_s - kept)
+    job.worked_s = kept
+    return lost
+
+
 def retain(job: Job, kept: int = KEPT) -> None:
     """Give up all but the newest committed checkpoints; housekeeping collects their chunks."""
     committed = job.checkpoints.filter(state=CheckpointState.COMMITTED, collected=False)
@@ -99,7 +108,7 @@ def living_manifests() -> Iterable[str]:
 
 
 def outputs_of(job: Job) -> list[tuple[int, str]]:
-    """Rank and manifest key of each replica's stored workspace, of the last placement that has any."""
+    """Rank and manifest key of each replica's last stored workspace."""
     rows = PlacedReplica.objects.filter(placement__job=job).exclude(outputs="")
     newest: dict[int, str] = {}
     for rank, key in rows.order_by("placement__epoch").values_list("rank", "outputs"):

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account
-from portal.actions.checkpoints import condemn, newest_checkpoint
+from portal.actions.checkpoints import condemn, fall_back, newest_checkpoint
 from portal.actions.placing import activate, drop_held, end_placement, held_placement, want
 from portal.actions.receipts import open_receipt, present_receipt
 from portal.choices import JobState, MoveKind, Then
@@ -132,22 +132,13 @@ def _retry(job: Job, placement: Placement, now: datetime) -> None:
             job, placement, MoveKind.RETRY, now, reason="retry",
             sentence=f"{job.detail} Retry {job.retried} of {job.retries}.",
         )  # fmt: skip
-        receipt.lost_s = _lost_s(job)
+        receipt.lost_s = fall_back(job)
         receipt.save()
     job.state = JobState.MOVING
     job.save()
     placement.then = Then.RETRY
     want(placement, Want.ABSENT, now)
     job_changed(job)
-
-
-def _lost_s(job: Job) -> float:
-    """Seconds of work since the newest checkpoint; the job goes back to what it holds."""
-    checkpoint = newest_checkpoint(job)
-    kept = checkpoint.worked_s if checkpoint else 0.0
-    lost = max(0.0, job.worked_s - kept)
-    job.worked_s = kept
-    return lost
 
 
 def _stumble(job: Job, placement: Placement, first: PlacedReplica, now: datetime) -> None:
@@ -172,7 +163,7 @@ def lose(job: Job, placement: Placement, sentence: str, now: datetime) -> None:
         end_placement(job, placement, now)
         return
     account(job, now)
-    lost = _lost_s(job)
+    lost = fall_back(job)
     receipt = present_receipt(job) or open_receipt(
         job, placement, MoveKind.RECOVER, now, reason="node-lost", sentence=sentence
     )

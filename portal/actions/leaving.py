@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account
-from portal.actions.checkpoints import begin_checkpoint, discard_checkpoint
+from portal.actions.checkpoints import begin_checkpoint, discard_checkpoint, fall_back
 from portal.actions.placing import drop_held, present_placement, want
 from portal.actions.receipts import call_off_receipt, open_receipt
 from portal.choices import JobState, MoveKind, PlacementState, Remedy, Then
@@ -49,7 +49,7 @@ def leave(
     if placement is None or not may_leave(job, placement):
         return False
     account(job, now)
-    open_receipt(
+    receipt = open_receipt(
         job,
         placement,
         kind,
@@ -59,6 +59,9 @@ def leave(
         asked_by=asked_by,
         beneficiary=beneficiary,
     )
+    if job.remedy == Remedy.REQUEUE:
+        receipt.lost_s = fall_back(job)
+        receipt.save()
     placement.then = then
     job.state = JobState.MOVING
     job.running_since = None

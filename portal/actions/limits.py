@@ -50,7 +50,8 @@ def check_quota(limits: Limits, devices: int) -> None:
         raise Refused(
             {
                 "gpus_per_replica": f"It needs {devices} devices, and {limits.tenant} may use"
-                f" {limits.most} at once. Ask for fewer, set a lower bound, or ask an admin for quota."
+                f" {limits.most} at once. Ask for fewer, set a lower bound,"
+                " or ask an admin for quota."
             },
             id="over-quota",
         )

@@ -91,7 +91,7 @@ def listen(now: datetime | None = None) -> None:
 
 
 def give_up_silent_nodes(now: datetime | None = None) -> list[str]:
-    """Declare nodes lost that were silent for longer than their lease, and send their jobs elsewhere.
+    """Declare nodes lost that were silent for longer than their lease; their jobs go elsewhere.
 
     A portal that could not listen declares nobody lost until a whole lease has passed since it can.
     """

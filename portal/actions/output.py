@@ -32,8 +32,8 @@ def output_size(job: int, rank: int) -> int:
 def append_output(job: int, rank: int, offset: int, data: bytes) -> int:
     """Keep a piece of output where it belongs, once, and answer how many bytes are held now.
 
-    A piece that was kept before is skipped; one that leaves a gap is not kept, so that its sender, told
-    how much is held, sends from there.
+    A piece that was kept before is skipped; one that leaves a gap is not kept, so that its
+    sender, told how much is held, sends from there.
     """
     held = output_size(job, rank)
     if held >= LIMIT:

@@ -1,8 +1,8 @@
 """What follows from the facts: each step of a start, a checkpoint, a move and an end.
 
-``settle`` looks at one job's rows, takes at most one step and can be repeated at any time: after every
-report, on every tick, by any process. All state is in the rows, so that a crash between two steps loses
-nothing.
+``settle`` looks at one job's rows, takes at most one step and can be repeated at any time: after
+every report, on every tick, by any process. All state is in the rows, so that a crash between two
+steps loses nothing.
 """
 
 from __future__ import annotations
@@ -136,17 +136,16 @@ def _settle_stored(
     job: Job, placement: Placement, replicas: list[PlacedReplica], now: datetime
 ) -> None:
     checkpoint = placement.storing
+    periodic = checkpoint is not None and checkpoint.periodic
+    done = (State.STORED, State.RUNNING) if periodic else (State.STORED,)
     if trouble := _troubled(placement, replicas, now):
         call_off(job, placement, trouble, now)
     elif checkpoint is not None and all(
-        replica.checkpoint >= checkpoint.number
-        and replica.manifest
-        and replica.state
-        in ((State.STORED, State.RUNNING) if checkpoint.periodic else (State.STORED,))
+        replica.checkpoint >= checkpoint.number and replica.manifest and replica.state in done
         for replica in replicas
     ):
         commit_checkpoint(job, placement, now)
-        if checkpoint.periodic:
+        if periodic:
             want(placement, Want.RUNNING, now)
             return
         note_stopped(job, placement, now)
@@ -174,7 +173,7 @@ def _settle_absent(
 
 
 def settle_all(now: datetime | None = None) -> None:
-    """Settle every job that has a placement; the tick's safety net for lost wake-ups and timeouts."""
+    """Settle every job under way; the tick's safety net for lost wake-ups and timeouts."""
     now = now or timezone.now()
     present = Placement.objects.exclude(state=PlacementState.ENDED)
     restless = present.exclude(

@@ -146,7 +146,7 @@ def checkpoint_job(user: User, job: Job) -> None:
 
 
 def take_checkpoint(job: Job) -> bool:
-    """Begin a periodic checkpoint of an undisturbed job, whose row is locked; False if it can't be."""
+    """Begin a periodic checkpoint of an undisturbed job (row locked); False if it can't be."""
     now = timezone.now()
     placement = present_placement(job)
     if placement is None or job.remedy != Remedy.TRANSPARENT or not may_leave(job, placement):

@@ -63,8 +63,8 @@ class Preview:
 
 
 def check_request(user: User, request: JobRequest) -> Preview:
-    """Say what would become of a request. Raises ``Refused`` with every wrong field and its remedy."""
-    tenant, tier, partition = _resolve(user, request)
+    """Say what would become of a request. ``Refused`` names every wrong field and its remedy."""
+    tenant, _, partition = _resolve(user, request)
     wrong = _check_words(request) | _check_numbers(request)
     if wrong:
         raise Refused(wrong)
@@ -105,9 +105,7 @@ def _resolve(user: User, request: JobRequest) -> tuple[Tenant, Tier, Partition |
     if request.partition:
         partition = Partition.objects.filter(slug=request.partition).first()
         if partition is None:
-            wrong["partition"] = (
-                f"There is no partition {request.partition!r}; leave it empty for any."
-            )
+            wrong["partition"] = f"There is no {request.partition!r}; leave it empty for any."
     if wrong or tenant is None or tier is None:
         raise Refused(wrong)
     return tenant, tier, partition
@@ -152,7 +150,8 @@ def _check_numbers(request: JobRequest) -> dict[str, str]:
     if request.fewest_devices is not None and not 1 <= request.fewest_devices <= full:
         wrong["fewest_devices"] = f"Between 1 and the full size, {full}."
     for name, least, most in (
-        ("cpus_per_replica", 0, 4096), ("memory_per_replica", 0, 2**46), ("device_memory", 0, 2**42),
+        ("cpus_per_replica", 0, 4096), ("memory_per_replica", 0, 2**46),
+        ("device_memory", 0, 2**42),
         ("retries", 0, 100), ("checkpoint_every_s", 0, 30 * 86400), ("expected_s", 1, 366 * 86400),
     ):  # fmt: skip
         value = getattr(request, name)
@@ -166,7 +165,7 @@ def _check_numbers(request: JobRequest) -> dict[str, str]:
 
 
 def submit_job(user: User, request: JobRequest) -> Job:
-    """Queue a job. Raises ``Refused`` with every wrong field and its remedy; nothing is kept then."""
+    """Queue a job. ``Refused`` names every wrong field and its remedy; nothing is kept then."""
     preview = check_request(user, request)
     now = timezone.now()
     tenant, tier, partition = _resolve(user, request)

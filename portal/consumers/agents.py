@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
@@ -42,11 +42,11 @@ UNAUTHORISED, SUPERSEDED, MALFORMED = 4401, 4409, 4400
 
 
 async def in_thread(act: Callable[..., Any], *args: Any) -> Any:
-    """Run blocking code in a pool thread; the default of one thread for all would queue every node."""
+    """Run blocking code in a pool thread; one thread for all would queue every node."""
     return await DatabaseSyncToAsync(act, thread_sensitive=False)(*args)
 
 
-def bearer_of(scope: dict[str, Any]) -> str:
+def bearer_of(scope: Mapping[str, Any]) -> str:
     """The bearer token of a request's headers; empty when there is none."""
     for name, value in scope.get("headers", ()):
         if name == b"authorization" and value[:7].lower() == b"bearer ":

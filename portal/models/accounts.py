@@ -7,7 +7,7 @@ from django.db import models
 
 
 class User(AbstractUser):
-    """A person. ``is_staff`` makes them an admin of the platform; the rest follows from memberships."""
+    """A person. ``is_staff`` makes an admin of the platform; memberships give the rest."""
 
     class Theme(models.TextChoices):
         SYSTEM = "system", "As the system"

@@ -50,7 +50,7 @@ class Move(models.Model):
 
     @property
     def downtime_s(self) -> float | None:
-        """Seconds in which no step was computed, or null while it lasts (or when it was called off)."""
+        """Seconds in which no step was computed; None while it lasts or when called off."""
         if self.stopped_at is None or self.resumed_at is None:
             return None
         return max(0.0, self.resumed_at - self.stopped_at)

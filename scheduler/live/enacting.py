@@ -1,4 +1,4 @@
-"""Decisions into guarded updates. One that has gone stale is dropped; the next cycle sees the truth."""
+"""Decisions into guarded updates; one that has gone stale is dropped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SENTENCES_A_CYCLE = 500
 
 
 def enact(plan: planner.Plan, now: datetime) -> None:
-    """Act on a plan: first those who leave, then those who come, then the answers of those who wait."""
+    """Act on a plan: first those who leave, then those who come, then those who wait."""
     nodes = dict(Node.objects.values_list("name", "id"))
     holds: list[planner.Hold] = []
     arrivals: list[planner.Place] = []

@@ -26,8 +26,8 @@ def holder() -> str:
 def turn(name: str) -> Iterator[dict[str, Any] | None]:
     """Hold the named turn, or get None when another process has it.
 
-    What is put into the yielded dictionary is kept as the turn's figures. A holder that died loses its
-    turn after ``LASTS``.
+    What is put into the yielded dictionary is kept as the turn's figures. A holder that died
+    loses its turn after ``LASTS``.
     """
     now = timezone.now()
     Lease.objects.get_or_create(name=name)

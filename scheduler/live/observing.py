@@ -126,7 +126,9 @@ def _jobs(placements: dict[int, list[Placement]], now: datetime) -> Iterable[pla
         seated = placements.get(row.id, [])
         if (row.ended or row.state == JobState.PAUSED) and not _holding(seated):
             continue
-        yield _job(row, seated, row.id in imaged, costs.get(row.id), promises.get(row.id), now)
+        yield _job(
+            row, seated, costs.get(row.id), promises.get(row.id), now, has_image=row.id in imaged
+        )
 
 
 def _holding(placements: list[Placement]) -> list[Placement]:
@@ -163,10 +165,11 @@ def _seats(placements: Iterable[Placement]) -> tuple[planner.Seat, ...]:
 def _job(
     row: Job,
     placements: list[Placement],
-    has_image: bool,
     cost: planner.MoveCost | None,
     promise: tuple[float, float] | None,
     now: datetime,
+    *,
+    has_image: bool,
 ) -> planner.Job:
     delivered, entitled = promise or (row.delivered, row.entitled)
     running_s = (now - row.running_since).total_seconds() if row.running_since else 0.0

@@ -1,4 +1,4 @@
-"""What time itself changes: silent nodes, late steps, checkpoints that are due, books to be kept."""
+"""What time itself changes: silent nodes, late steps, due checkpoints, books to be kept."""
 
 from __future__ import annotations
 

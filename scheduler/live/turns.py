@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 
 def take_turn(*, reconciling: bool) -> None:
-    """Run a cycle if nobody else does; whoever does sees what this one would have seen, or is woken."""
+    """Run a cycle if nobody else does; else have one run after it."""
     with turn("cycle") as figures:
         if figures is None:
             wake()
