@@ -1,0 +1,200 @@
+"""Put images and workspaces into the chunk store.
+
+The workspace is read first: once ``captured`` is called, the replica may run on, for its memory
+lies in the images. Work goes in batches of a few megabytes over as many threads as the store can
+use: read, hash, claim, compress, write; memory is bounded by a batch a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import blake3
+
+from agents.checkpoints.errors import ChangedError
+from agents.checkpoints.lanes import spread
+from agents.checkpoints.manifest import MAX_CHUNK, Entry, Manifest
+from agents.checkpoints.memory import cuts
+from agents.checkpoints.session import Session
+from agents.checkpoints.store import Store
+from agents.checkpoints.tree import Piece, Tree, extent_of, open_piece, scan
+
+IMAGES = "images"
+WORKSPACE = "workspace"
+
+BATCH = 4 * 1024 * 1024
+_ZEROS = bytes(MAX_CHUNK)
+
+Progress = Callable[[int, int], None]
+"""Called with bytes done and bytes in all, from several threads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What a store came to."""
+
+    manifest_key: str
+    bytes_raw: int
+    """Bytes of all files, holes not counted."""
+    bytes_new: int
+    """Of these, bytes of chunks that were not in the store before."""
+    bytes_stored: int
+    """Compressed bytes written for them, manifest included."""
+    seconds: float
+
+
+def store_image(
+    store: Store,
+    images: Path,
+    workspace: Path,
+    *,
+    base: Manifest | None = None,
+    progress: Progress | None = None,
+    captured: Callable[[], None] | None = None,
+) -> Stored:
+    """Store a dumped replica: CRIU's images and its workspace. Nothing is left in the store on
+    failure.
+
+    Files that ``base``, an earlier manifest of the same workspace, has unchanged are not read
+    again. ``captured`` is called once the workspace has been read, while the images are still being
+    stored. Raises ``StoreFullError``, ``StoreUnreachableError`` or ``ChangedError``.
+    """
+    began = time.monotonic()
+    known = {entry.path: entry for entry in _same_machine(base)}
+    files = scan(workspace, base=known)
+    memory = scan(images, cuts=cuts(images, store.blobs.window))
+    count = _counter([files, memory], progress)
+    with Session(store) as session:
+        _store_pieces(session, store, files.pieces, count)
+        if captured:
+            captured()
+        _store_pieces(session, store, memory.pieces, count)
+        return _commit(session, {IMAGES: memory, WORKSPACE: files}, began)
+
+
+def store_tree(
+    store: Store,
+    folder: Path,
+    *,
+    base: Manifest | None = None,
+    progress: Progress | None = None,
+) -> Stored:
+    """Store a folder, such as the workspace of a job that has ended; else as ``store_image``."""
+    began = time.monotonic()
+    tree = scan(folder, base={entry.path: entry for entry in _same_machine(base)})
+    with Session(store) as session:
+        _store_pieces(session, store, tree.pieces, _counter([tree], progress))
+        return _commit(session, {WORKSPACE: tree}, began)
+
+
+def _store_pieces(
+    session: Session, store: Store, pieces: list[Piece], count: Callable[[int], None]
+) -> None:
+    def act(batch: list[Piece]) -> None:
+        _store_batch(session, batch)
+        count(sum(piece.length for piece in batch))
+
+    batches = list(_batches(pieces))
+    spread(batches, act, min(store.blobs.lanes, len(batches)))
+    for piece in pieces:
+        if piece.digest:
+            piece.entry.extents.append(extent_of(piece))
+
+
+def _store_batch(session: Session, batch: list[Piece]) -> None:
+    contents = _read(piece for piece in batch if not piece.digest)
+    wanted: dict[bytes, Piece] = {piece.digest: piece for piece in batch if piece.digest}
+    missing = session.missing(wanted)
+    # A chunk known from the base that the store lacks after all has to be read now.
+    contents |= _read(wanted[digest] for digest in missing if digest not in contents)
+    session.put({digest: contents[digest] for digest in missing})
+
+
+def _read(pieces: Iterable[Piece]) -> dict[bytes, bytes]:
+    """Read pieces and name them; those of zeros only are left without a name. Returns content by
+    digest.
+    """
+    contents: dict[bytes, bytes] = {}
+    path, file = b"", -1
+    try:
+        for piece in pieces:
+            if piece.path != path:
+                if file >= 0:
+                    os.close(file)
+                    file = -1
+                file = open_piece(piece.path)
+                path = piece.path
+            data = os.pread(file, piece.length, piece.offset)
+            if len(data) != piece.length:
+                raise ChangedError(f"{os.fsdecode(path)!r} became shorter while it was stored.")
+            if not piece.digest and _ZEROS.startswith(data):
+                continue
+            digest = blake3.blake3(data).digest()
+            if piece.digest not in (b"", digest):
+                raise ChangedError(f"{os.fsdecode(path)!r} changed, but its times did not.")
+            piece.digest = digest
+            contents[digest] = data
+    finally:
+        if file >= 0:
+            os.close(file)
+    return contents
+
+
+def _batches(pieces: list[Piece]) -> Iterator[list[Piece]]:
+    batch: list[Piece] = []
+    size = 0
+    for piece in pieces:
+        batch.append(piece)
+        size += piece.length
+        if size >= BATCH or len(batch) >= 1024:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _counter(trees: list[Tree], progress: Progress | None) -> Callable[[int], None]:
+    total = sum(piece.length for tree in trees for piece in tree.pieces)
+    done: list[int] = []
+
+    def count(size: int) -> None:
+        done.append(size)
+        if progress:
+            progress(sum(done), total)
+
+    return count
+
+
+def _commit(session: Session, trees: Mapping[str, Tree], began: float) -> Stored:
+    raw = sum(piece.length for tree in trees.values() for piece in tree.pieces)
+    manifest = Manifest(
+        nonce=secrets.token_hex(8),
+        machine=_machine(),
+        created_at=time.time(),
+        bytes_raw=raw,
+        trees={name: tree.entries for name, tree in trees.items()},
+    )
+    key = session.commit(manifest)
+    return Stored(
+        manifest_key=key,
+        bytes_raw=raw,
+        bytes_new=session.bytes_new,
+        bytes_stored=session.bytes_stored,
+        seconds=time.monotonic() - began,
+    )
+
+
+def _same_machine(base: Manifest | None) -> list[Entry]:
+    """Entries of a base whose inodes and times mean something here: made since this machine
+    started.
+    """
+    return base.tree(WORKSPACE) if base and base.machine == _machine() else []
+
+
+def _machine() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()

@@ -1,0 +1,135 @@
+"""The chunk store: equal bytes are stored once, and what is read is checked against its name.
+
+c/ab/abcd…   a chunk, zstd-compressed, named by the BLAKE3 hash of its content
+m/<key>      a manifest, named by the hash of its stored bytes
+i/<id>/…     claims of a store in progress        (session.py)
+g/…          what a collection is about to delete  (collection.py)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import blake3
+import zstandard
+
+from agents.checkpoints.blobs import Blobs, Folder
+from agents.checkpoints.cache import Cached
+from agents.checkpoints.errors import DamagedError
+from agents.checkpoints.manifest import Extent, Manifest, is_key, unseal
+from agents.checkpoints.remote import Remote
+
+LEVEL = 1
+CACHE_BYTES = 20 * 1024**3
+
+_own = threading.local()
+
+
+class Store:
+    """A place for chunks and manifests. Safe to use from many threads and by many processes at
+    once.
+    """
+
+    def __init__(self, url: str, blobs: Blobs) -> None:
+        self.url = url
+        self.blobs = blobs
+        self._marker = ""
+        self._lock = threading.Lock()
+
+    def load(self, key: str) -> Manifest:
+        """Read and check a manifest. Raises ``DamagedError`` if it is not there whole and
+        unaltered.
+        """
+        data = self.blobs.get([f"m/{key}"])[0] if is_key(key) else None
+        if data is None:
+            raise DamagedError(f"The checkpoint {key[:12]!r} is not in the store {self.url}.")
+        return unseal(key, data)
+
+    def read(self, extents: Sequence[Extent]) -> list[bytes]:
+        """Read chunks, in order. Raises ``DamagedError`` if one is missing or altered."""
+        unique = {extent.digest: extent for extent in extents}
+        keys = [chunk_key(digest) for digest in unique]
+        stored = dict(zip(unique, self.blobs.get(keys), strict=True))
+        opened = {digest: self._open(unique[digest], data) for digest, data in stored.items()}
+        return [opened[extent.digest] for extent in extents]
+
+    def notice(self, marker: str) -> None:
+        """Trust nothing that was seen before the collection with this marker ended."""
+        with self._lock:
+            if marker != self._marker:
+                self.blobs.forget()
+                self._marker = marker
+
+    def _open(self, extent: Extent, data: bytes | None) -> bytes:
+        content = expand(extent, data)
+        key = chunk_key(extent.digest)
+        if content is None and data is not None and isinstance(self.blobs, Cached):
+            self.blobs.drop(key)
+            data = self.blobs.get([key])[0]
+            content = expand(extent, data)
+        if content is None:
+            if data is not None:
+                # Out of the way, so that the next store of the same bytes writes them anew.
+                self.blobs.delete([key])
+            state = "altered or cut short in" if data is not None else "missing from"
+            raise DamagedError(
+                f"The chunk {extent.digest.hex()[:12]} is {state} the chunk store {self.url}; "
+                "go back to an earlier checkpoint."
+            )
+        return content
+
+
+def open_store(
+    url: str | Path,
+    *,
+    cache: Path | None = None,
+    cache_bytes: int = CACHE_BYTES,
+    options: Mapping[str, Any] | None = None,
+    durable: bool = True,
+) -> Store:
+    """Open (and make, if need be) a store in a local folder or at any fsspec URL, e.g.
+    ``s3://bucket/chunks``.
+
+    ``cache`` is a folder for a node's own copies of a distant store's chunks, at most
+    ``cache_bytes``; ``options`` go to the fsspec file system. Raises ``StoreUnreachableError``.
+    """
+    text = str(url)
+    if "://" not in text or text.startswith("file://"):
+        return Store(text, Folder(Path(text.removeprefix("file://")), durable=durable))
+    blobs: Blobs = Remote(text, options)
+    return Store(text, Cached(blobs, cache, cache_bytes) if cache else blobs)
+
+
+def chunk_key(digest: bytes) -> str:
+    """Return where a chunk lies in the store."""
+    name = digest.hex()
+    return f"c/{name[:2]}/{name}"
+
+
+def compress(data: bytes) -> bytes:
+    """Compress a chunk; each thread has a compressor of its own."""
+    try:
+        compressor: zstandard.ZstdCompressor = _own.compressor
+    except AttributeError:
+        compressor = _own.compressor = zstandard.ZstdCompressor(level=LEVEL)
+    return compressor.compress(data)
+
+
+def expand(extent: Extent, data: bytes | None) -> bytes | None:
+    """Return a stored chunk's content, or ``None`` if it is not what the extent names."""
+    if data is None:
+        return None
+    try:
+        decompressor: zstandard.ZstdDecompressor = _own.decompressor
+    except AttributeError:
+        decompressor = _own.decompressor = zstandard.ZstdDecompressor()
+    try:
+        if zstandard.frame_content_size(data) != extent.length:
+            return None
+        content = decompressor.decompress(data)
+    except zstandard.ZstdError:
+        return None
+    return content if blake3.blake3(content).digest() == extent.digest else None
