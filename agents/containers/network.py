@@ -1,0 +1,218 @@
+"""The networks of jobs on this node: a bridge a job, a port with a gate a replica, VXLAN between nodes.
+
+Names are made from the fleet, the job's network number and the task's key, so that what was made before a
+crash is found again. Agents of one fleet on one machine share the bridges; a lock on the network namespace
+keeps them out of each other's way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator, Mapping
+from hashlib import blake2b
+from ipaddress import ip_interface
+from pathlib import Path
+from typing import Any
+
+from pyroute2 import IPRoute
+from pyroute2.netlink.exceptions import NetlinkError
+
+from agents.containers import netns
+from agents.drivers.base import DriverError
+from agents.protocol import Network
+
+MTU = 1450
+"""The same everywhere, VXLAN or not: a connection that moves must find the size that it knows."""
+VXLAN_PORT = 4789
+EVERYONE = "00:00:00:00:00:00"
+INSIDE = "eth0"
+NTF_MASTER = 0x04
+NUD_STATIC = 0x40 | 0x80
+
+
+class JobNetworks:
+    """Ports and gates of one agent's replicas. Every verb may be repeated."""
+
+    def __init__(self, fleet: str, agent: str, underlay: str) -> None:
+        self._fleet = _digest(fleet, 2)
+        self._agent = agent
+        self._underlay = underlay
+
+    def make(self, key: str, place: Path, network: Network | None) -> None:
+        """Make the namespace at ``place``: loopback, and ``eth0`` with its address behind a closed gate."""
+        netns.make(place)
+        port = self._port(key)
+        with _own_network() as own, _routes() as routes:
+            if network and not routes.link_lookup(ifname=port):
+                netns.inside(place, lambda: _furnish(network, port, own))
+            elif network is None:
+                netns.inside(place, _raise_loopback)
+
+    def open(self, key: str, network: Network | None) -> None:
+        """Put the port on its job's bridge, which is made if need be."""
+        if network is None:
+            return
+        with _own_network(), _routes() as routes:
+            bridge = self._ensure_bridge(routes, network.number)
+            self._ensure_overlay(routes, network, bridge)
+            port = _index(routes, self._port(key))
+            routes.link("set", index=port, master=bridge, state="up")
+            _pin(routes, port, _mac(network.number, network.address), NTF_MASTER)
+
+    def close(self, key: str) -> None:
+        """Take the port off its bridge: nothing is sent or answered any more."""
+        with _own_network(), _routes() as routes:
+            for port in routes.link_lookup(ifname=self._port(key)):
+                routes.link("set", index=port, master=0)
+
+    def remove(self, key: str, place: Path) -> None:
+        """Remove port and namespace, and the bridges that nobody is on."""
+        with _own_network(), _routes() as routes:
+            for port in routes.link_lookup(ifname=self._port(key)):
+                _drop(routes, port)
+            netns.remove(place)
+            self._remove_idle(routes)
+
+    def _ensure_bridge(self, routes: Any, number: int) -> int:
+        name = self._bridge(number)
+        for found in routes.link_lookup(ifname=name):
+            return int(found)
+        routes.link("add", ifname=name, kind="bridge", br_stp_state=0, br_mcast_snooping=0)
+        _silence(name)
+        index = _index(routes, name)
+        routes.link("set", index=index, state="up", mtu=MTU)
+        return index
+
+    def _ensure_overlay(self, routes: Any, network: Network, bridge: int) -> None:
+        """Reach the replicas on other nodes: one VXLAN port with an entry for each of them."""
+        far = {a: node for a, node in network.peers.items() if node != self._underlay}
+        name = self._overlay(network.number)
+        known = routes.link_lookup(ifname=name)
+        wanted = "tidepool " + _digest(repr(sorted(far.items())), 8)
+        if known and (not far or _alias(routes, known[0]) != wanted):
+            _drop(routes, known[0])
+            known = []
+        if known or not far:
+            return
+        if not self._underlay:
+            raise DriverError(
+                "network-unavailable",
+                "This node has no underlay address, so replicas on other nodes cannot be reached: "
+                "give the agent one with --underlay.",
+            )
+        routes.link(
+            "add",
+            ifname=name,
+            kind="vxlan",
+            vxlan_id=network.number,
+            vxlan_local=self._underlay,
+            vxlan_port=VXLAN_PORT,
+            vxlan_learning=0,
+        )
+        _silence(name)
+        overlay = _index(routes, name)
+        routes.link("set", index=overlay, master=bridge, mtu=MTU, ifalias=wanted, state="up")
+        for node in sorted(set(far.values())):
+            routes.fdb("append", ifindex=overlay, lladdr=EVERYONE, dst=node)
+        for address, node in sorted(far.items()):
+            mac = _mac(network.number, address)
+            routes.fdb("append", ifindex=overlay, lladdr=mac, dst=node)
+            _pin(routes, overlay, mac, NTF_MASTER)
+
+    def _remove_idle(self, routes: Any) -> None:
+        links = {link["index"]: link for link in routes.get_links()}
+        for index, link in links.items():
+            name = link.get("ifname")
+            if not name.startswith(f"tp{self._fleet}b"):
+                continue
+            ports = [link for link in links.values() if link.get("master") == index]
+            overlays = [p for p in ports if p.get("ifname").startswith(f"tp{self._fleet}x")]
+            if len(overlays) == len(ports):
+                for overlay in overlays:
+                    _drop(routes, overlay["index"])
+                _drop(routes, index)
+
+    def _port(self, key: str) -> str:
+        return "tpv" + _digest(f"{self._fleet}/{self._agent}/{key}", 6)
+
+    def _bridge(self, number: int) -> str:
+        return f"tp{self._fleet}b{number:06x}"
+
+    def _overlay(self, number: int) -> str:
+        return f"tp{self._fleet}x{number:06x}"
+
+
+@contextlib.contextmanager
+def _own_network() -> Iterator[int]:
+    """Hold the lock of the network namespace that this agent is in; yields a descriptor of it."""
+    own = os.open(netns.OWN, os.O_RDONLY)
+    try:
+        fcntl.flock(own, fcntl.LOCK_EX)
+        yield own
+    finally:
+        os.close(own)
+
+
+@contextlib.contextmanager
+def _routes() -> Iterator[Any]:
+    try:
+        with IPRoute() as routes:
+            yield routes
+    except NetlinkError as error:
+        raise DriverError("network-failed", f"The job's network cannot be made: {error}") from error
+
+
+def _furnish(network: Network, port: str, own: int) -> None:
+    mac = _mac(network.number, network.address)
+    interface = ip_interface(network.address)
+    with _routes() as routes:
+        _raise_loopback()
+        for stale in routes.link_lookup(ifname=INSIDE):
+            _drop(routes, stale)
+        outer = {"ifname": port, "net_ns_fd": own, "mtu": MTU}
+        routes.link("add", ifname=INSIDE, kind="veth", address=mac, mtu=MTU, peer=outer)
+        index = _index(routes, INSIDE)
+        routes.addr("add", index=index, address=str(interface.ip), mask=interface.network.prefixlen)
+        routes.link("set", index=index, state="up")
+
+
+def _raise_loopback() -> None:
+    with _routes() as routes:
+        routes.link("set", index=1, state="up")
+
+
+def _index(routes: Any, name: str) -> int:
+    for index in routes.link_lookup(ifname=name):
+        return int(index)
+    raise DriverError("network-failed", f"The interface {name} is not there.")
+
+
+def _alias(routes: Any, index: int) -> str:
+    return str(routes.get_links(index)[0].get("ifalias") or "")
+
+
+def _pin(routes: Any, port: int, mac: str, flags: int) -> None:
+    """Tell the bridge which port an address is at, so that it need not learn it from traffic."""
+    routes.fdb("replace", ifindex=port, lladdr=mac, flags=flags, state=NUD_STATIC)
+
+
+def _drop(routes: Any, index: int) -> None:
+    with contextlib.suppress(NetlinkError):
+        routes.link("del", index=index)
+
+
+def _silence(name: str) -> None:
+    with contextlib.suppress(OSError):
+        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+
+
+def _mac(number: int, address: str) -> str:
+    """A replica's hardware address follows from its address: peers need not ask again after a move."""
+    plain = address.partition("/")[0]
+    return "02:" + bytes.fromhex(_digest(f"{number}/{plain}", 5)).hex(":")
+
+
+def _digest(text: str, size: int) -> str:
+    return blake2b(text.encode(), digest_size=size).hexdigest()
