@@ -27,14 +27,16 @@ from agents.protocol import Ability
 # trap lets the keeper outlive the signals that are meant for the command; a trapped signal is not
 # passed on to children.
 KEEPER = """
-read -r go || exit 125
+handle=$1; shift
+read -r go || { rm -f "$handle/pid"; exit 125; }
+: >"$handle/began"
 trap : TERM INT HUP
-exit_file=$1; shift
 "$@" </dev/null
 code=$?
-echo "$code" >"$exit_file.new" && mv "$exit_file.new" "$exit_file"
+echo "$code" >"$handle/exit.new" && mv "$handle/exit.new" "$handle/exit"
 """
 
+HESITATION_S = 1.0
 NO_CHECKPOINT = "the process driver cannot write memory down; install runc and CRIU 4.2 or newer"
 NO_NETWORK = "plain processes share the node's network; install runc for networks of jobs"
 
@@ -46,6 +48,7 @@ class ProcessDriver:
 
     def __init__(self, *, agent: str, state: Path) -> None:
         self.cgroups = Cgroups(f"tidepool/{agent}")
+        self.state = state
         self.users = JobUsers(state)
         self._children: dict[str, subprocess.Popen[bytes]] = {}
 
@@ -74,7 +77,7 @@ class ProcessDriver:
         prefix = self.users.become(task, workspace)
         with task.output.open("ab") as output:
             keeper = subprocess.Popen(
-                ["/bin/sh", "-c", KEEPER, "keeper", str(handle / "exit"), *prefix, *task.command],
+                ["/bin/sh", "-c", KEEPER, "keeper", str(handle), *prefix, *task.command],
                 cwd=workspace,
                 env=dict(task.environment),
                 stdin=subprocess.PIPE,
@@ -95,6 +98,7 @@ class ProcessDriver:
         with contextlib.suppress(BrokenPipeError):
             keeper.stdin.write(b"go\n")
             keeper.stdin.close()
+        self._begun(task)
 
     def _confine(self, task: Task, pid: int) -> None:
         if self.cgroups.able:
@@ -106,11 +110,20 @@ class ProcessDriver:
 
     def pid(self, task: Task) -> int | None:
         """The keeper's pid while it lives: its end is the task's end."""
-        with contextlib.suppress(OSError, ValueError):
+        pid, started = self._handle(task)
+        return pid if same_process(pid, started) else None
+
+    def _handle(self, task: Task) -> tuple[int, int]:
+        try:
             pid, started = json.loads((task.folder / "process/pid").read_text())
-            if same_process(pid, started):
-                return int(pid)
-        return None
+            return int(pid), int(started)
+        except (OSError, ValueError):
+            return 0, 0
+
+    def _tree(self, task: Task) -> ProcessTree | None:
+        """The keeper's session, also after its death; none once its pid is another's."""
+        pid, started = self._handle(task)
+        return ProcessTree(pid) if pid and started_at(pid) in (0, started) else None
 
     def freezer(self, task: Task) -> dict[str, str]:
         """How a guard stops this task without the agent: a freezer's folder, or a session."""
@@ -124,17 +137,32 @@ class ProcessDriver:
         child = self._children.get(task.key)
         if child is not None and child.poll() is not None:
             del self._children[task.key]
-        exit_file = task.folder / "process/exit"
-        if not exit_file.exists() and (pid := self.pid(task)) is not None:
+        handle = task.folder / "process"
+        code = self._exit_code(handle)
+        if code is None and (pid := self._begun(task)) is not None:
             return Condition(state="frozen" if self._frozen(task, pid) else "running")
-        if not (task.folder / "process/pid").exists():
+        code = self._exit_code(handle)
+        if code is None and not (handle / "began").exists():
             return Condition(state="gone")
-        try:
-            code = int(exit_file.read_text())
-        except (OSError, ValueError):
-            code = 128 + signal.SIGKILL
+        code = 128 + signal.SIGKILL if code is None else code
         starved = code == 128 + signal.SIGKILL and self.cgroups.ran_out_of_memory(task.key)
         return Condition(state="exited", exit_code=code, out_of_memory=starved)
+
+    def _exit_code(self, handle: Path) -> int | None:
+        try:
+            return int((handle / "exit").read_text())
+        except (OSError, ValueError):
+            return None
+
+    def _begun(self, task: Task) -> int | None:
+        """The living keeper's pid; one whose agent died before it said go is about to end itself."""
+        pid, end = self.pid(task), time.monotonic() + HESITATION_S
+        while pid is not None and time.monotonic() < end:
+            if (task.folder / "process/began").exists():
+                break
+            time.sleep(0.002)
+            pid = self.pid(task)
+        return pid
 
     def _frozen(self, task: Task, pid: int) -> bool:
         if self.cgroups.able:
@@ -145,16 +173,16 @@ class ProcessDriver:
         """From the control group, else summed over the tree of processes."""
         if self.cgroups.able:
             return Use(cpu_s=self.cgroups.cpu_s(task.key), memory=self.cgroups.memory(task.key))
-        pid = self.pid(task)
-        return ProcessTree(pid).use() if pid else Use()
+        tree = self._tree(task)
+        return tree.use() if tree else Use()
 
     def freeze(self, task: Task) -> None:
         """Stop every process of the task; ``freeze-failed`` when one cannot be stopped."""
         if self.cgroups.able:
             done = self.cgroups.freeze(task.key, frozen=True)
         else:
-            pid = self.pid(task)
-            done = pid is not None and ProcessTree(pid).stop()
+            tree = self._tree(task)
+            done = tree is not None and tree.stop()
         if not done:
             raise DriverError(
                 "freeze-failed", "A process could not be stopped; it may be in the kernel."
@@ -164,8 +192,8 @@ class ProcessDriver:
         """Let every process of the task go on."""
         if self.cgroups.able:
             self.cgroups.freeze(task.key, frozen=False)
-        elif (pid := self.pid(task)) is not None:
-            ProcessTree(pid).resume()
+        elif (tree := self._tree(task)) is not None:
+            tree.resume()
 
     def dump(self, task: Task, images: Path) -> None:
         """Not in this driver's power."""
@@ -197,8 +225,8 @@ class ProcessDriver:
         if self.cgroups.able:
             pids = [pid for pid in self.cgroups.processes(task.key) if started_at(pid)]
         else:
-            pid = self.pid(task)
-            pids = ProcessTree(pid).pids() if pid else []
+            tree = self._tree(task)
+            pids = tree.pids() if tree else []
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
@@ -215,8 +243,10 @@ class ProcessDriver:
         shutil.rmtree(task.folder / "process", ignore_errors=True)
 
     def leftovers(self) -> list[str]:
-        """Keys of the groups that exist."""
-        return self.cgroups.names() if self.cgroups.able else []
+        """Keys of the handles and groups that exist."""
+        groups = self.cgroups.names() if self.cgroups.able else []
+        handles = [path.parent.name for path in self.state.glob("replicas/*/process")]
+        return sorted({*groups, *handles})
 
 
 def find_program(task: Task, workspace: Path) -> str:
