@@ -5,7 +5,8 @@ import ast
 from tests.architecture.sources import ROOT, tracked
 
 FILE_LINES = 400
-FUNCTION_LINES = 40
+FUNCTION_LINES = 50
+"""The ceiling; the aim is 40. A docstring does not count."""
 MEDIAN_LINES = 130
 
 
@@ -30,6 +31,7 @@ def test_no_function_outgrows_its_ceiling() -> None:
         for found in ast.walk(ast.parse(path.read_text())):
             if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
                 lines = (found.end_lineno or found.lineno) - found.lineno + 1
+                lines -= len((ast.get_docstring(found) or "").splitlines())
                 if lines > FUNCTION_LINES:
                     long[f"{path.relative_to(ROOT)}:{found.lineno} {found.name}"] = lines
     assert not long, f"more than {FUNCTION_LINES} lines: {long}"
