@@ -10,12 +10,14 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
 pages = get_asgi_application()  # first: the routes import rows
 
 from portal.limits import BodyLimit  # noqa: E402
+from portal.listening import lifespan  # noqa: E402
 from portal.origins import SameOrigin  # noqa: E402
 from portal.routing import websocket_urlpatterns  # noqa: E402
 
 application = ProtocolTypeRouter(
     {
         "http": BodyLimit(pages),
+        "lifespan": lifespan,
         "websocket": SameOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
     }
 )

@@ -9,6 +9,6 @@ from django.conf import settings
 
 
 @cache
-def broker() -> "redis.Redis[bytes]":
+def broker() -> redis.Redis[bytes]:
     """The broker's client; made at first use, so that a process forked later has its own."""
     return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5, socket_connect_timeout=5)

@@ -34,6 +34,7 @@ def database(url: str) -> dict[str, Any]:
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": unquote(parts.path)[1:] if parts.path != "/:memory:" else ":memory:",
+            "CONN_MAX_AGE": 60,  # opening runs all these pragmas
             "OPTIONS": {
                 # A deferred transaction that starts to write fails at once when another has
                 # written since; an immediate one waits its turn.

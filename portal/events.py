@@ -122,6 +122,6 @@ def _wake() -> None:
     try:
         if broker().set(WANTED, "1", nx=True, ex=5):
             current_app.send_task("scheduler.tasks.cycle", queue="cycle", ignore_result=True)
-    except (redis.RedisError, OSError):
+    except (redis.RedisError, OSError) as error:
         # The next tick plans anyway; a submission must not fail because the broker is away.
-        log.warning("the broker is away; the next tick will plan", exc_info=True)
+        log.warning("the broker is away, the next tick will plan: %s", error)

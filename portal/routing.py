@@ -1,5 +1,9 @@
 """Addresses of the WebSockets."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-websocket_urlpatterns: list[URLPattern | URLResolver] = []
+from portal.consumers.agents import AgentConsumer
+
+websocket_urlpatterns: list[URLPattern | URLResolver] = [
+    path("agents/link/", AgentConsumer.as_asgi()),
+]

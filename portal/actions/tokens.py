@@ -56,6 +56,14 @@ def create_token(user: User, name: str, days: int | None = 90) -> tuple[AccessTo
     return token, secret
 
 
+def replace_token(user: User, name: str, days: int | None = 90) -> tuple[AccessToken, str]:
+    """Make a token and revoke the live one that has its name."""
+    with transaction.atomic():
+        for old in AccessToken.objects.filter(user=user, name=name.strip(), revoked_at=None):
+            revoke_token(old)
+        return create_token(user, name, days)
+
+
 def revoke_token(token: AccessToken) -> None:
     """End a token; whoever shows it from now on is refused. Done twice, it stays as it was."""
     AccessToken.objects.filter(id=token.id, revoked_at=None).update(revoked_at=timezone.now())

@@ -57,11 +57,18 @@ def receive_upload(user: User, file: File[bytes], *, field: str = "file") -> Upl
     return upload
 
 
+def discard_upload(upload: Upload) -> None:
+    """Remove a file that no job names; refused while one does."""
+    if upload.jobs.exists():
+        raise Refused("Jobs name this file, which keeps it.", id="in-use", conflict=True)
+    upload.delete()
+    upload.file.delete(save=False)
+
+
 def discard_uploads(now: datetime | None = None) -> int:
     """Remove the uploads that no job names any more, a day after they came; answer how many."""
     before = (now or timezone.now()) - UNNAMED_FOR
     stale = list(Upload.objects.filter(jobs=None, created_at__lt=before)[:1000])
     for upload in stale:
-        upload.delete()
-        upload.file.delete(save=False)
+        discard_upload(upload)
     return len(stale)

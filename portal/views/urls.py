@@ -1,5 +1,54 @@
 """Addresses of the pages."""
 
-from django.urls import URLPattern, URLResolver
+from django.urls import URLPattern, URLResolver, path
 
-urlpatterns: list[URLPattern | URLResolver] = []
+from portal.views import (
+    accounts,
+    files,
+    fleet,
+    jobs,
+    nodes,
+    output,
+    quotas,
+    steering,
+    submitting,
+    tenants,
+    tokens,
+)
+
+urlpatterns: list[URLPattern | URLResolver] = [
+    path("", fleet.fleet, name="fleet"),
+    path("fleet/floor/", fleet.floor, name="floor"),
+    path("fleet/history/", fleet.history, name="history"),
+    path("jobs/", jobs.jobs, name="jobs"),
+    path("jobs/new/", submitting.submit, name="submit"),
+    path("jobs/check/", submitting.check, name="check"),
+    path("jobs/upload/", submitting.upload, name="upload"),
+    path("jobs/<int:id>/", jobs.job, name="job"),
+    path("jobs/<int:id>/panels/<slug:name>/", jobs.panel, name="panel"),
+    path("jobs/<int:id>/output/<int:rank>/", output.output, name="output"),
+    path("jobs/<int:id>/output/<int:rank>/download/", output.download, name="output-download"),
+    path("jobs/<int:id>/files/", files.files, name="files"),
+    path("jobs/<int:id>/files/<int:rank>.zip", files.archive, name="archive"),
+    path("jobs/<int:id>/files/<int:rank>/<path:path>", files.file, name="file"),
+    path("jobs/<int:id>/do/<slug:name>/", steering.steer, name="steer"),
+    path("nodes/", nodes.nodes, name="nodes"),
+    path("nodes/list/", nodes.listing, name="node-list"),
+    path("nodes/add/", nodes.add, name="node-add"),
+    path("nodes/<slug:name>/token/", nodes.renew, name="node-token"),
+    path("nodes/<slug:name>/<slug:act>/", nodes.change, name="node-change"),
+    path("tenants/", tenants.tenants, name="tenants"),
+    path("tenants/add/", tenants.add, name="tenant-add"),
+    path("tenants/<slug:slug>/", tenants.tenant, name="tenant"),
+    path("tenants/<slug:slug>/quotas/<int:id>/", quotas.quota, name="quota"),
+    path("tenants/<slug:slug>/quotas/<int:id>/remove/", quotas.drop_quota, name="quota-remove"),
+    path("tenants/<slug:slug>/members/", quotas.member, name="member"),
+    path("tenants/<slug:slug>/members/<int:id>/remove/", quotas.drop_member, name="member-remove"),
+    path("tiers/<slug:slug>/", quotas.tier, name="tier"),
+    path("audit/", tenants.audit, name="audit"),
+    path("tokens/", tokens.tokens, name="tokens"),
+    path("tokens/<int:id>/revoke/", tokens.revoke, name="token-revoke"),
+    path("login/", accounts.login, name="login"),
+    path("logout/", accounts.logout, name="logout"),
+    path("preferences/", accounts.preferences, name="preferences"),
+]

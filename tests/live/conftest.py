@@ -1,0 +1,14 @@
+"""Fixtures of the live cycle's tests."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.models import User
+from tests.live.puppets import Town
+
+
+@pytest.fixture
+def town(transactional_db: None, alice: User) -> Town:
+    """An empty fleet; commits are real, since agents and cycles act on them."""
+    return Town(alice)
