@@ -6,7 +6,7 @@ from datetime import datetime
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account
-from portal.actions.checkpoints import condemn, fall_back, newest_checkpoint
+from portal.actions.checkpoints import condemn, fall_back
 from portal.actions.placing import activate, drop_held, end_placement, held_placement, want
 from portal.actions.receipts import open_receipt, present_receipt
 from portal.choices import JobState, MoveKind, Then

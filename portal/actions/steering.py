@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.utils import timezone
 
 from agents.protocol import Want
@@ -139,15 +141,14 @@ def checkpoint_job(user: User, job: Job) -> None:
     """Take a checkpoint now; the job runs on as soon as its memory is captured."""
     with locked_job(job.id) as locked:
         _refuse_ended(locked)
-        if not take_checkpoint(locked):
+        if not take_checkpoint(locked, timezone.now()):
             if locked.remedy != Remedy.TRANSPARENT:
                 raise _conflict(f"It can't be checkpointed where it runs: {locked.verdict}")
             raise _conflict("It is being moved or checkpointed just now; try again in a moment.")
 
 
-def take_checkpoint(job: Job) -> bool:
+def take_checkpoint(job: Job, now: datetime) -> bool:
     """Begin a periodic checkpoint of an undisturbed job (row locked); False if it can't be."""
-    now = timezone.now()
     placement = present_placement(job)
     if placement is None or job.remedy != Remedy.TRANSPARENT or not may_leave(job, placement):
         return False

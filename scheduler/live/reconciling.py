@@ -37,7 +37,7 @@ def take_due_checkpoints(now: datetime) -> list[int]:
     taken = []
     for id in due:
         with locked_job(id) as job:
-            if _due(job, now) and take_checkpoint(job):
+            if _due(job, now) and take_checkpoint(job, now):
                 taken.append(id)
     return taken
 
