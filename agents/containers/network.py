@@ -10,10 +10,11 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from hashlib import blake2b
 from ipaddress import ip_interface
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 from pyroute2 import IPRoute
@@ -28,6 +29,8 @@ MTU = 1450
 VXLAN_PORT = 4789
 EVERYONE = "00:00:00:00:00:00"
 INSIDE = "eth0"
+IDLE_S = 1.0
+"""Seconds that a bridge without ports is kept."""
 NTF_MASTER = 0x04
 NUD_STATIC = 0x40 | 0x80
 
@@ -43,18 +46,20 @@ class JobNetworks:
     def make(self, key: str, place: Path, network: Network | None) -> None:
         """Make the namespace at ``place``: loopback, and ``eth0`` with its address behind a closed gate."""
         netns.make(place)
+        if network is None:
+            netns.inside(place, _raise_loopback)
+            return
         port = self._port(key)
-        with _own_network() as own, _routes() as routes:
-            if network and not routes.link_lookup(ifname=port):
-                netns.inside(place, lambda: _furnish(network, port, own))
-            elif network is None:
-                netns.inside(place, _raise_loopback)
+        with _own_descriptor() as own, _routes() as routes:
+            for stale in routes.link_lookup(ifname=port):
+                _drop(routes, stale)
+            netns.inside(place, lambda: _furnish(network, port, own))
 
     def open(self, key: str, network: Network | None) -> None:
         """Put the port on its job's bridge, which is made if need be."""
         if network is None:
             return
-        with _own_network(), _routes() as routes:
+        with _bridges_locked(), _routes() as routes:
             bridge = self._ensure_bridge(routes, network.number)
             self._ensure_overlay(routes, network, bridge)
             port = _index(routes, self._port(key))
@@ -63,16 +68,23 @@ class JobNetworks:
 
     def close(self, key: str) -> None:
         """Take the port off its bridge: nothing is sent or answered any more."""
-        with _own_network(), _routes() as routes:
+        with _routes() as routes:
             for port in routes.link_lookup(ifname=self._port(key)):
                 routes.link("set", index=port, master=0)
 
     def remove(self, key: str, place: Path) -> None:
-        """Remove port and namespace, and the bridges that nobody is on."""
-        with _own_network(), _routes() as routes:
-            for port in routes.link_lookup(ifname=self._port(key)):
-                _drop(routes, port)
-            netns.remove(place)
+        """Remove port and namespace, and the bridges that nobody is on.
+
+        The kernel takes tens of ms to end an interface. Nobody waits for it: the port ends with its
+        namespace, an idle bridge a moment later; what a crash leaves of it, the next ``sweep`` finds.
+        """
+        self.close(key)
+        netns.remove(place)
+        Timer(IDLE_S, self.sweep).start()
+
+    def sweep(self) -> None:
+        """Remove the bridges that nobody is on."""
+        with _bridges_locked(), _routes() as routes:
             self._remove_idle(routes)
 
     def _ensure_bridge(self, routes: Any, number: int) -> int:
@@ -145,14 +157,20 @@ class JobNetworks:
 
 
 @contextlib.contextmanager
-def _own_network() -> Iterator[int]:
-    """Hold the lock of the network namespace that this agent is in; yields a descriptor of it."""
+def _own_descriptor() -> Iterator[int]:
     own = os.open(netns.OWN, os.O_RDONLY)
     try:
-        fcntl.flock(own, fcntl.LOCK_EX)
         yield own
     finally:
         os.close(own)
+
+
+@contextlib.contextmanager
+def _bridges_locked() -> Iterator[None]:
+    """Hold the lock of the network namespace that this agent is in, shared with agents beside it."""
+    with _own_descriptor() as own:
+        fcntl.flock(own, fcntl.LOCK_EX)
+        yield
 
 
 @contextlib.contextmanager

@@ -177,7 +177,21 @@ class ContainerDriver:
 
     def leftovers(self) -> list[str]:
         """Keys of the containers of this agent, in whatever condition they are."""
+        self._networks.sweep()
         return sorted(path.name for path in self._tasks.iterdir())
+
+    def pid(self, task: Task) -> int | None:
+        """The container's first process, while it lives."""
+        keeping = self._keeping(task)
+        return keeping.pid() if keeping.alive() else None
+
+    def freezer(self, task: Task) -> dict[str, str]:
+        """The folder whose freezer stops the container."""
+        return {"freezer": str(self._cgroups.freezer(task.key))}
+
+    def close_gate(self, task: Task) -> None:
+        """Take its interface off the job's bridge."""
+        self._networks.close(task.key)
 
     def _place(self, task: Task) -> Place:
         folder = self._tasks / task.key
