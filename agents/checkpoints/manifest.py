@@ -36,9 +36,10 @@ class Extent(msgspec.Struct, array_like=True, frozen=True, gc=False):
 
 
 class Entry(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """One name in a tree; ``path`` is relative and in the file system's bytes, empty for the root."""
+    """One name in a tree."""
 
     path: bytes
+    """Relative, in the file system's own bytes; empty for the root."""
     kind: str
     """``folder``, ``file``, ``link``, ``same`` (a hard link to an earlier file) or ``pipe``."""
     mode: int = 0

@@ -11,6 +11,7 @@ other replicas.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,7 @@ class ImageFormatError(ValueError):
     """A file of CRIU's images could not be read; it is then cut at fixed offsets."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, order=True)
 class Area:
     """One mapping of a process: where it lies, and the offset in its file if it maps one."""
 
@@ -49,18 +50,19 @@ class Layout:
     """What moves with a process's random layout."""
 
     areas: tuple[Area, ...]
+    """In order of address."""
     heap: int
-    stack: int
+    top: int
+    """The end of the topmost file mapping below the stack: in most programs, of the loader."""
 
     def anchor(self, address: int) -> int:
         """Return an address that keeps its distance to this one, whatever the layout's random
         shift.
         """
-        for area in self.areas:
-            if area.start <= address < area.end and area.of_file:
-                return area.start - area.file_offset
-        top = max((a.end for a in self.areas if a.of_file and a.end < self.stack), default=0)
-        return self.heap if abs(address - self.heap) < abs(top - address) else top
+        at = bisect_right(self.areas, address, key=lambda area: area.start) - 1
+        if at >= 0 and self.areas[at].of_file and address < self.areas[at].end:
+            return self.areas[at].start - self.areas[at].file_offset
+        return self.heap if abs(address - self.heap) < abs(self.top - address) else self.top
 
 
 def cuts(images: Path, window: int = WINDOW) -> dict[str, list[int]]:
@@ -121,7 +123,9 @@ def _layout(path: Path) -> Layout | None:
             areas.append(Area(_number(vma, 1), _number(vma, 2), _number(vma, 3), of_file))
         elif isinstance(value, int):
             values[number] = value
-    return Layout(tuple(areas), heap=values.get(6, 0), stack=values.get(5, 0))
+    heap, stack = values.get(6, 0), values.get(5, 0)
+    top = max((area.end for area in areas if area.of_file and area.end < stack), default=0)
+    return Layout(tuple(sorted(areas)), heap, top)
 
 
 def _entries(path: Path, magic: int) -> Iterator[bytes]:
