@@ -47,19 +47,29 @@ class Agent:
         self._swept = False
 
     async def run(self) -> None:
-        """Recover, then serve."""
+        """Recover, then serve; parks the replicas when it is cancelled and the settings say so."""
         await self.recover()
-        async with asyncio.TaskGroup() as group:
-            group.create_task(self.link.run())
-            group.create_task(self._obey())
-            group.create_task(self.node.lease.watch(self._lapse))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(self.link.run())
+                group.create_task(self._obey())
+                group.create_task(self.node.lease.watch(self._lapse))
+        finally:
+            if self.node.config.on_stop == "park":
+                await self.park()
+
+    async def park(self) -> None:
+        """Leave nothing running: what can be stored goes on where it was at the next start."""
+        for replica in self.replicas.values():
+            replica.order(replica.desired, Contact.CLOSING)
+        await asyncio.gather(*(replica.settled() for replica in self.replicas.values()))
 
     async def recover(self) -> None:
         """Take up the replicas of the journal: running ones are adopted as they are."""
         for record in list(self.node.journal.records.values()):
             replica = Replica(self.node, await self._found(record), contact=Contact.NONE)
             if replica.record.stage not in (Stage.NEW, Stage.GONE):
-                acts.keep_output(replica)
+                acts.open_output(replica)
             self._begin(replica)
 
     async def _found(self, record: Record) -> Record:
@@ -142,7 +152,7 @@ class Agent:
     def _lapse(self) -> None:
         log.warning("no answer from the portal for most of the lease: freezing every replica")
         for replica in self.replicas.values():
-            replica.lapse()
+            replica.order(replica.desired, Contact.LAPSED)
 
     async def hello(self) -> Hello:
         """Describe the node."""

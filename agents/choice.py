@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
+
 from agents.config import Config, ConfigError
 from agents.devices.base import Devices
 from agents.devices.cpu import CpuDevices
@@ -15,6 +18,7 @@ def choose_driver(config: Config) -> Driver:
         from agents.drivers.fake import FakeDriver
 
         return FakeDriver(state=config.state)
+    name = agent_name(config)
     if config.driver in ("auto", "container"):
         from agents.drivers.container import ContainerDriver
         from agents.toolchain import find
@@ -22,14 +26,33 @@ def choose_driver(config: Config) -> Driver:
         driver = ContainerDriver(
             state=config.state,
             toolchain=find(config.prefix),
-            agent=config.node,
+            agent=name,
+            fleet=fleet_of(config),
             underlay=config.underlay,
         )
         if config.driver == "container" or driver.probe()["run"].able:
             return driver
     from agents.drivers.process import ProcessDriver
 
-    return ProcessDriver(agent=config.node, state=config.state)
+    return ProcessDriver(agent=name, state=config.state)
+
+
+def agent_name(config: Config) -> str:
+    """The node's name with a word of this state folder's own.
+
+    Agents of different installations on one machine may carry the same name, and must not take
+    each other's containers and groups for leftovers.
+    """
+    file = config.state / "name"
+    if not file.exists():
+        config.state.mkdir(parents=True, exist_ok=True)
+        file.write_text(secrets.token_hex(3))
+    return f"{config.node}-{file.read_text().strip()}"
+
+
+def fleet_of(config: Config) -> str:
+    """A short word for the portal: agents of one fleet share their jobs' networks."""
+    return hashlib.blake2s(config.portal.encode(), digest_size=3).hexdigest()
 
 
 def choose_devices(config: Config) -> Devices:

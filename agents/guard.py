@@ -37,10 +37,8 @@ def start_guard(state: Path) -> subprocess.Popen[bytes]:
 
 
 def write_target(driver: Any, task: Any) -> None:
-    """Leave word beside a replica how to freeze it; nothing where the driver cannot say."""
-    find = getattr(driver, "freezer", None)
-    target = find(task) if find is not None else {}
-    if target:
+    """Leave word beside a replica how to freeze it."""
+    if target := driver.freezer(task):
         fresh = task.folder / (TARGET + ".new")
         fresh.write_text(json.dumps(target))
         fresh.replace(task.folder / TARGET)

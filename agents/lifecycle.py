@@ -23,6 +23,8 @@ class Stage(StrEnum):
     RUNNING = "running"
     FROZEN = "frozen"
     STORED = "stored"
+    PARKED = "parked"
+    """Dumped into its own folder and ended, for as long as the agent is stopped."""
     EXITED = "exited"
     FAILED = "failed"
     GONE = "gone"
@@ -34,6 +36,8 @@ class Contact(StrEnum):
     NONE = "none"
     """Not heard since the agent started: everything stays as it is."""
     GOOD = "good"
+    CLOSING = "closing"
+    """The agent was told to stop and to leave nothing running."""
     LAPSED = "lapsed"
     """Silent for most of the lease: it may have given this node up, so nothing may run."""
 
@@ -47,6 +51,7 @@ class Act(StrEnum):
     FREEZE = "freeze"
     THAW = "thaw"
     STORE = "store"
+    PARK = "park"
     COLLECT = "collect"
     END = "end"
     FORGET = "forget"
@@ -62,6 +67,7 @@ STATES: dict[Stage, State] = {
     Stage.RUNNING: State.RUNNING,
     Stage.FROZEN: State.FROZEN,
     Stage.STORED: State.STORED,
+    Stage.PARKED: State.PREPARING,
     Stage.EXITED: State.EXITED,
     Stage.FAILED: State.FAILED,
     Stage.GONE: State.ABSENT,
@@ -85,8 +91,10 @@ def choose(
     tried: one that failed is not tried again under the same number. Without good ``contact``
     nothing is begun or ended.
     """
-    if contact is Contact.LAPSED and stage is Stage.RUNNING:
+    if contact in (Contact.LAPSED, Contact.CLOSING) and stage is Stage.RUNNING:
         return Act.FREEZE
+    if contact is Contact.CLOSING:
+        return Act.PARK if stage in ALIVE else Act.REST
     if contact is not Contact.GOOD:
         return _finish(stage, collected=collected)
     if desired is None or desired.want is Want.ABSENT:
@@ -94,11 +102,15 @@ def choose(
     match stage:
         case Stage.NEW | Stage.RESTORING:
             return Act.RESTORE if desired.image is not None else Act.PREPARE
+        case Stage.PARKED:
+            return Act.RESTORE
         case Stage.PREPARED | Stage.STARTING:
             held = desired.hold and desired.want is Want.RUNNING
             return Act.REST if held else Act.START
         case Stage.RESTORED:
-            return Act.REST if desired.hold else _from_frozen(desired, checkpoint, tried)
+            if desired.want is not Want.RUNNING:
+                return Act.FREEZE
+            return Act.REST if desired.hold else Act.THAW
         case Stage.RUNNING:
             return _from_running(desired, checkpoint, tried)
         case Stage.FROZEN | Stage.STORED:
@@ -133,7 +145,7 @@ def recovered(stage: Stage, found: str) -> Stage:
 
     ``found`` is the driver's word: running, frozen, exited or gone.
     """
-    if stage in (Stage.EXITED, Stage.FAILED, Stage.GONE):
+    if stage in (Stage.EXITED, Stage.FAILED, Stage.GONE, Stage.PARKED):
         return stage
     match found:
         case "running":

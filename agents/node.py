@@ -7,8 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
+from agents.checkpoints import Store, open_store
 from agents.config import Config
 from agents.devices.base import Devices
 from agents.drivers.base import Driver, Task
@@ -21,9 +22,6 @@ from agents.protocol import Desired
 from agents.record import key_of
 from agents.stream import Marks
 from agents.workspaces import Workspaces
-
-if TYPE_CHECKING:
-    from agents.checkpoints import ChunkStore
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -54,11 +52,13 @@ class Node:
         )
 
     @cached_property
-    def store(self) -> ChunkStore:
+    def store(self) -> Store:
         """The chunk store; opened when first needed, in a worker thread."""
-        from agents.checkpoints import open_store
-
-        return open_store(self.config.store, cache=self.config.state / "chunks")
+        return open_store(
+            self.config.store,
+            cache=self.config.state / "chunks",
+            cache_bytes=self.config.cache_bytes,
+        )
 
     def task(self, desired: Desired) -> Task:
         """What the driver needs to know of a replica. Raises ``DeviceError``."""

@@ -11,18 +11,21 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents import acts
+from agents.checkpoints import CheckpointError
 from agents.devices.base import DeviceError
-from agents.drivers.base import Condition, DriverError
+from agents.drivers.base import Condition, DriverError, Task
 from agents.lifecycle import ALIVE, Act, Contact, Stage, choose
 from agents.node import Node, thread
 from agents.protocol import Desired
 from agents.record import Record, without_launch
+from agents.timing import CLEAN
 from agents.watch import until_ended
 
 log = logging.getLogger("tidepool.replica")
 
 RETRY_S = (0.2, 5.0)
 COLLECT_TRIES = 3
+CODE_TRIES = 1000
 
 
 class Replica:
@@ -49,20 +52,27 @@ class Replica:
         """A periodic checkpoint on its way to the store while the replica runs on."""
         self._changed = asyncio.Event()
         self._tries = 0
+        self._acting = False
         self.post()
 
     def order(self, desired: Desired | None, contact: Contact = Contact.GOOD) -> None:
         """Another wish, or another standing with the portal."""
         if desired is not None:
-            self.record.desired = without_launch(desired)
+            self._renew(desired)
         if (self.desired, self.contact) != (desired, contact):
             self.desired, self.contact = desired, contact
             self._tries = 0
             self._changed.set()
 
-    def lapse(self) -> None:
-        """The lease has run down."""
-        self.order(self.desired, Contact.LAPSED)
+    def _renew(self, desired: Desired) -> None:
+        """Keep the wish; another act asked for takes an earlier one's error off the board."""
+        old, record = self.record.desired, self.record
+        record.desired = without_launch(desired)
+        asked_again = (old.want, old.checkpoint) == (desired.want, desired.checkpoint)
+        if record.stage in ALIVE and record.fact.error and not asked_again:
+            self.record = record.moved(record.stage, **CLEAN)
+            self.node.journal.note(self.key, self.record)
+            self.post()
 
     def post(self) -> None:
         """Put its fact on the board."""
@@ -88,6 +98,11 @@ class Replica:
             contact=self.contact,
         )
 
+    async def settled(self) -> None:
+        """Wait until nothing of it runs; for an agent that is closing."""
+        while self.record.stage in ALIVE or self._acting:
+            await asyncio.sleep(0.01)
+
     async def live(self) -> None:
         """Act until it is gone."""
         for elder in self.elders:
@@ -101,7 +116,11 @@ class Replica:
                     return
                 if act is Act.REST:
                     await self._rest()
-                elif not await self._perform(act):
+                    continue
+                self._acting = True
+                done = await self._perform(act)
+                self._acting = False
+                if not done:
                     await self._pause()
         finally:
             self.gone.set()
@@ -111,7 +130,7 @@ class Replica:
         log.debug("%s: %s", self.key, act)
         try:
             await acts.ACTS[act](self)
-        except (DriverError, DeviceError, OSError) as error:
+        except (DriverError, DeviceError, CheckpointError, OSError) as error:
             return await self._failed(act, _id_of(error), str(error))
         except Exception as error:
             log.exception("%s: %s went wrong", self.key, act)
@@ -166,7 +185,7 @@ class Replica:
     async def notice_end(self) -> bool:
         """Look whether it ended by itself, and mark it so."""
         task = self.node.task(self.record.desired)
-        condition = await thread(self.node.driver.inspect, task)
+        condition = await self._condition(task)
         if condition.state == "exited":
             await self._exited(condition)
             return True
@@ -176,6 +195,15 @@ class Replica:
             )
             return True
         return False
+
+    async def _condition(self, task: Task) -> Condition:
+        """What it is; an end whose exit code is still being collected is waited for."""
+        for _ in range(CODE_TRIES):
+            condition = await thread(self.node.driver.inspect, task)
+            if condition.state != "exited" or condition.exit_code is not None:
+                return condition
+            await asyncio.sleep(0.01)
+        return Condition(state="exited", exit_code=255)
 
     async def _exited(self, condition: Condition) -> None:
         await self.node.outputs.flush(self.key, 2.0)
@@ -190,7 +218,7 @@ class Replica:
 
 
 def _id_of(error: Exception) -> str:
-    if isinstance(error, DriverError):
+    if isinstance(error, DriverError | CheckpointError):
         return error.id
     if isinstance(error, DeviceError):
         return "device-unknown"

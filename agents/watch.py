@@ -14,16 +14,10 @@ LOOK_S = (0.02, 0.25)
 
 async def until_ended(driver: Driver, task: Task) -> None:
     """Return once the task neither runs nor stands frozen."""
-    find = getattr(driver, "pid", None)
-    while True:
-        pid = (await thread(find, task)) if find is not None else None
-        if pid is not None:
-            await _until_exit(pid)
-        elif not await _alive(driver, task):
-            return
-        else:
-            await _look(driver, task)
-            return
+    pid = await thread(driver.pid, task)
+    if pid is not None:
+        await _until_exit(pid)
+    await _look(driver, task)
 
 
 async def _until_exit(pid: int) -> None:

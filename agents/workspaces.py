@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 import threading
 import urllib.error
@@ -14,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from agents.archives import ArchiveError, unpack
 from agents.drivers.base import DriverError
 from agents.protocol import Source
+from agents.sources import SourceError, clone
 
 BLOCK = 1 << 20
 TIMEOUT_S = 60.0
@@ -56,24 +57,17 @@ class Workspaces:
         if source.upload:
             self._fill(workspace, source)
         elif source.git:
-            from agents.sources import SourceError, fetch_git
-
             try:
-                fetch_git(source.git, source.ref, workspace)
+                clone(source.git, source.ref, workspace)
             except SourceError as error:
                 raise DriverError(error.id, str(error)) from error
         return workspace
 
     def _fill(self, workspace: Path, source: Source) -> None:
-        from agents.archives import ArchiveError, is_archive, unpack
-
         with self._upload(source) as file:
             name = Path(source.filename or source.upload.rstrip("/")).name or "upload"
-            if not is_archive(file, name):
-                shutil.copyfile(file, workspace / name)
-                return
             try:
-                unpack(file, workspace)
+                unpack(file, workspace, name)
             except ArchiveError as error:
                 raise DriverError(error.id, str(error)) from error
 
@@ -130,17 +124,6 @@ class Workspaces:
                     break
                 path.unlink(missing_ok=True)
                 total -= stat.st_size
-
-    def copy(self, key: str) -> Path:
-        """Copy a frozen replica's workspace, by reference where the file system can; blocking."""
-        target = self.folder(key) / "captured"
-        shutil.rmtree(target, ignore_errors=True)
-        subprocess.run(
-            ["cp", "-a", "--reflink=auto", str(self.folder(key) / "workspace"), str(target)],
-            check=True,
-            capture_output=True,
-        )
-        return target
 
     def remove(self, key: str) -> None:
         """Remove the replica's folder."""

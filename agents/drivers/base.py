@@ -8,7 +8,7 @@ repeat it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
@@ -64,13 +64,6 @@ class Use:
     memory: int = 0
 
 
-@dataclass(slots=True, kw_only=True)
-class Phases:
-    """Seconds of each phase of one act."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-
 class Driver(Protocol):
     """Runs tasks in one way."""
 
@@ -87,6 +80,15 @@ class Driver(Protocol):
 
     def use(self, task: Task) -> Use:
         """Tell what it uses now."""
+
+    def pid(self, task: Task) -> int | None:
+        """A process whose end is the task's, while it lives; ``None`` where there is none."""
+
+    def freezer(self, task: Task) -> dict[str, str]:
+        """How a guard freezes it alone: ``freezer``, a folder, or ``session``, an id."""
+
+    def close_gate(self, task: Task) -> None:
+        """Close its network gate alone, while it runs; ``thaw`` opens it."""
 
     def freeze(self, task: Task) -> None:
         """Close the network gate, then stop it from running; memory stays."""

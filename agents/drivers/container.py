@@ -1,7 +1,7 @@
 """Runs tasks as OCI containers that can be frozen, dumped and restored elsewhere: runc and CRIU.
 
-A container's folder, ``<state>/containers/tasks/<key>``, is made before anything else and removed after
-everything else: what is there is found again after the agent was killed at any moment.
+A container's folder, ``<state>/containers/tasks/<key>``, is made before anything else and removed
+after everything else: so all is found again, whenever the agent was killed.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ END_S = 30.0
 class ContainerDriver:
     """The transparent way: whatever the command is, it can be moved while it runs.
 
-    ``agent`` names this agent among those of the machine, ``fleet`` the installation that it belongs
-    to: agents of one fleet on one machine share the networks of their jobs. ``shares`` are folders of
+    ``agent`` names this agent among those of the machine, ``fleet`` the installation it belongs to:
+    agents of one fleet on one machine share the networks of their jobs. ``shares`` are folders of
     the node that every container sees, read-only.
     """
 
@@ -63,7 +63,7 @@ class ContainerDriver:
         self._host = host.look(shares)
 
     def probe(self) -> dict[str, Ability]:
-        """Tell what it can do; once a boot and toolchain, a small container is dumped and restored."""
+        """Tell what it can do; once a boot, a small container is dumped and restored."""
         tools = self._toolchain
         reason = obstacle_to_run(tools.runc, tools.missing, self._cgroups.reason)
         if reason:

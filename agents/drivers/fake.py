@@ -97,6 +97,17 @@ class FakeDriver:
         life = self._read(task)
         return Use() if life is None else Use(cpu_s=life.run_s(self.clock()), memory=MEMORY)
 
+    def pid(self, task: Task) -> int | None:
+        """No process runs."""
+        return None
+
+    def freezer(self, task: Task) -> dict[str, str]:
+        """Nothing that a guard could freeze."""
+        return {}
+
+    def close_gate(self, task: Task) -> None:
+        """There is no gate."""
+
     def freeze(self, task: Task) -> None:
         """Stop its clock."""
         life = self._living(task)

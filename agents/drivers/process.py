@@ -132,6 +132,9 @@ class ProcessDriver:
         pid = self.pid(task)
         return {"session": str(pid)} if pid else {}
 
+    def close_gate(self, task: Task) -> None:
+        """Plain processes have no gate."""
+
     def inspect(self, task: Task) -> Condition:
         """Running, frozen, exited or gone, from the handle on disk."""
         child = self._children.get(task.key)
@@ -155,7 +158,7 @@ class ProcessDriver:
             return None
 
     def _begun(self, task: Task) -> int | None:
-        """The living keeper's pid; one whose agent died before it said go is about to end itself."""
+        """The living keeper's pid; one whose agent died before it said go will end itself."""
         pid, end = self.pid(task), time.monotonic() + HESITATION_S
         while pid is not None and time.monotonic() < end:
             if (task.folder / "process/began").exists():
