@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -35,11 +35,12 @@ PROMISE_WINDOW = timedelta(days=7)
 def observe(now: datetime) -> planner.Snapshot:
     """The fleet as its rows tell it at ``now``."""
     placements = _placements()
+    nodes = tuple(_nodes())
     return planner.Snapshot(
         now=now.timestamp(),
-        nodes=tuple(_nodes()),
+        nodes=nodes,
         jobs=tuple(_jobs(placements, now)),
-        tenants=tuple(_tenants(now)),
+        tenants=tuple(_tenants(now, {device.kind for node in nodes for device in node.devices})),
         tiers=tuple(_tier(tier) for tier in Tier.objects.all()),
         moved_at=tuple(_moved_at(now)),
     )
@@ -80,7 +81,7 @@ def _tier(row: Tier) -> planner.Tier:
     )
 
 
-def _tenants(now: datetime) -> Iterable[planner.Tenant]:
+def _tenants(now: datetime, kinds: Collection[str]) -> Iterable[planner.Tenant]:
     rows = Tenant.objects.select_related("parent").prefetch_related("quotas").order_by("id")
     for row in rows:
         yield planner.Tenant(
@@ -88,13 +89,18 @@ def _tenants(now: datetime) -> Iterable[planner.Tenant]:
             parent=planner.TenantId(row.parent.slug) if row.parent else None,
             weight=row.weight,
             usage=decayed(row, now),
-            quotas={
-                quota.device_kind: planner.Quota(
-                    reserved=quota.reserved, borrow=quota.borrow, lend=quota.lend
-                )
-                for quota in row.quotas.all()
-            },
+            quotas=_quotas(row, kinds),
         )
+
+
+def _quotas(tenant: Tenant, kinds: Collection[str]) -> dict[str, planner.Quota]:
+    """By kind; a quota without one is what holds for every kind that has none of its own."""
+    named = {
+        row.device_kind: planner.Quota(reserved=row.reserved, borrow=row.borrow, lend=row.lend)
+        for row in tenant.quotas.all()
+    }
+    common = named.pop("", None)
+    return named if common is None else dict.fromkeys(sorted(kinds), common) | named
 
 
 def _placements() -> dict[int, list[Placement]]:
