@@ -1,1 +1,1 @@
-"""Containers on this node: bundles, networks, control groups and the keeper of each one's output."""
+"""Containers on this node: bundles, networks, and the keeper of each one's output."""

@@ -39,7 +39,7 @@ class Place:
 
     @property
     def hosts(self) -> Path:
-        """The container's own /etc/hosts: its name must resolve, libraries look themselves up by it."""
+        """The container's own /etc/hosts: libraries look their own name up."""
         return self.bundle / "hosts"
 
 
@@ -55,7 +55,7 @@ def group_of(fleet: str, agent: str) -> str:
 
 
 def hostname_of(key: str) -> str:
-    """The task's key without its epoch: a restored container keeps the name that it started with."""
+    """The task's key without its epoch: a restored container keeps its first name."""
     return re.sub(r"-e\d+$", "", key)
 
 
@@ -76,7 +76,12 @@ def write(config: Mapping[str, Any], task: Task, place: Place, host: Host) -> No
 
 def tell_criu(place: Place, *, leave_stopped: bool = False) -> None:
     """Write the options that runc cannot pass on. The gate is the lock of the network."""
-    options = ["network-lock skip", f"ghost-limit {GHOST_BYTES}", "link-remap", "manage-cgroups=ignore"]
+    options = [
+        "network-lock skip",
+        f"ghost-limit {GHOST_BYTES}",
+        "link-remap",
+        "manage-cgroups=ignore",
+    ]
     if leave_stopped:
         options.append("leave-stopped")
     (place.bundle / "criu.conf").write_text("\n".join(options) + "\n")
@@ -124,8 +129,8 @@ def configure(task: Task, place: Place, host: Host) -> dict[str, Any]:
 def reconfigure(dumped: Mapping[str, Any], task: Task, place: Place, host: Host) -> dict[str, Any]:
     """The configuration of a task that is restored: as it was dumped, at its new place.
 
-    CRIU matches mounts by their places in the container, so the list is the dumped one. Raises DriverError
-    ``restore-failed`` when this node lacks one of the folders.
+    CRIU matches mounts by their places in the container, so the list is the dumped one. Raises
+    DriverError ``restore-failed`` when this node lacks one of the folders.
     """
     config = json.loads(json.dumps(dumped))
     own = {WORKSPACE: task.folder / "workspace", "/etc/hosts": place.hosts}
@@ -163,7 +168,7 @@ def environment(task: Task) -> dict[str, str]:
 def mounts(task: Task, place: Place, host: Host) -> list[dict[str, Any]]:
     """Every mount below the read-only root, outer before inner.
 
-    Each tmpfs costs some ms at every dump, because CRIU packs it with tar: there are no more than needed.
+    Each tmpfs costs some ms at every dump, because CRIU packs it with tar: so they are few.
     """
     private = ["nosuid", "nodev"]
     return [

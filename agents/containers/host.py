@@ -1,4 +1,4 @@
-"""What a container is shown of its node: programs, the interpreter, NVIDIA devices. Nothing else."""
+"""What a container is shown of its node: programs, the interpreter, NVIDIA devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 PROGRAMS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc", "opt", "nix", "srv")
-"""Top-level folders shown read-only. State, homes, /var, /run and /tmp are the node's own business."""
+"""Top-level folders shown read-only; homes, /var, /run and /tmp are the node's own business."""
 
 NVIDIA = Path("/proc/driver/nvidia/gpus")
 NVIDIA_SHARED = ("nvidiactl", "nvidia-uvm", "nvidia-uvm-tools", "nvidia-modeset")
@@ -31,8 +31,8 @@ class Host:
 def look(shares: Iterable[Path] = (), root: Path = Path("/")) -> Host:
     """Find what to show: programs, this interpreter with its virtual environment, and ``shares``.
 
-    The interpreter may live where other users cannot go (below a home of mode 700, or below /tmp). It is
-    bound by itself: the folders above it are then the container's own, which everyone may pass.
+    The interpreter may live where other users cannot go (below a home of mode 700, or below /tmp).
+    It is bound by itself: the folders above it are then the container's own, which all may pass.
     """
     links, folders = [], []
     for name in PROGRAMS:

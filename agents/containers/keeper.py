@@ -1,15 +1,18 @@
-"""Holds one container's output and exit code while agents come and go. Run as a script, never imported.
+"""Holds one container's output and exit code while agents come and go. Run as a script.
 
     python -I -S -E keeper.py BUNDLE OUTPUT COMMAND...
 
 1. Detaches itself: it is in nobody's session and survives whoever started it.
 2. Runs COMMAND (runc run or runc restore) with both output streams on one pipe.
 3. Tells on its stdout how that went: ``started PID TICKS``, or ``failed`` and the reason.
-4. Appends what comes through the pipe to OUTPUT until the container is gone, then writes ``BUNDLE/exit``.
+4. Appends what comes through to OUTPUT until the container is gone, then writes ``BUNDLE/exit``.
 
 One such process lives for every replica, so it imports little. It holds a lock on ``BUNDLE/keeper``
 all its life, by which others see that it lives.
 """
+
+# pathlib would cost every replica a megabyte.
+# ruff: noqa: PTH104, PTH123
 
 import ctypes
 import fcntl
@@ -35,11 +38,11 @@ def main() -> None:
     os.close(writer)
     if status != 0:
         os.set_blocking(reader, False)
-        report("failed " + (drained(reader) or "it ended with status %d" % status))
+        report("failed " + (drained(reader) or f"it ended with status {status}"))
         return
     with open(bundle + "/pid") as file:
         pid = int(file.read())
-    told = "%d %d" % (pid, start_of(pid))
+    told = f"{pid} {start_of(pid)}"
     settle(bundle + "/started", told)
     report("started " + told)
     pump(reader, output)
@@ -62,7 +65,7 @@ def run(command: list[str], writer: int) -> int:
 def start_of(pid: int) -> int:
     """When it started, in clock ticks since boot: with the pid, a name that is never used twice."""
     try:
-        with open("/proc/%d/stat" % pid, "rb") as file:
+        with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
     except OSError:
         return 0

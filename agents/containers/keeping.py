@@ -1,4 +1,4 @@
-"""What the keeper of a container has written down, read by the driver: alive or not, and its exit code."""
+"""What the keeper of a container has written down, as the driver reads it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Keeping:
         return bool(stat) and stat[0] not in "ZX" and int(stat[19]) == started
 
     def exit_code(self) -> int | None:
-        """How it ended; ``None`` while it has not, or while its keeper still collects the output."""
+        """How it ended; ``None`` while it has not, or its keeper still collects the output."""
         with contextlib.suppress(FileNotFoundError):
             return int((self._bundle / "exit").read_text())
         if not self.recorded() or self.alive() or self.watched():

@@ -1,8 +1,8 @@
-"""The networks of jobs on this node: a bridge a job, a port with a gate a replica, VXLAN between nodes.
+"""The networks of jobs on this node: a bridge a job, a gated port a replica, VXLAN between nodes.
 
-Names are made from the fleet, the job's network number and the task's key, so that what was made before a
-crash is found again. Agents of one fleet on one machine share the bridges; a lock on the network namespace
-keeps them out of each other's way.
+Names are made from the fleet, the job's network number and the task's key, so that what was made
+before a crash is found again. Agents of one fleet on one machine share the bridges; a lock on the
+network namespace keeps them out of each other's way.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class JobNetworks:
         self._underlay = underlay
 
     def make(self, key: str, place: Path, network: Network | None) -> None:
-        """Make the namespace at ``place``: loopback, and ``eth0`` with its address behind a closed gate."""
+        """Make the namespace at ``place``: loopback, and ``eth0`` behind a closed gate."""
         netns.make(place)
         if network is None:
             netns.inside(place, _raise_loopback)
@@ -75,8 +75,8 @@ class JobNetworks:
     def remove(self, key: str, place: Path) -> None:
         """Remove port and namespace, and the bridges that nobody is on.
 
-        The kernel takes tens of ms to end an interface. Nobody waits for it: the port ends with its
-        namespace, an idle bridge a moment later; what a crash leaves of it, the next ``sweep`` finds.
+        The kernel takes tens of ms to end an interface. Nobody waits for it: the port ends with
+        its namespace, an idle bridge a moment later, and what a crash leaves, the next ``sweep``.
         """
         self.close(key)
         netns.remove(place)
@@ -167,7 +167,7 @@ def _own_descriptor() -> Iterator[int]:
 
 @contextlib.contextmanager
 def _bridges_locked() -> Iterator[None]:
-    """Hold the lock of the network namespace that this agent is in, shared with agents beside it."""
+    """Hold the lock on the network namespace that this agent is in."""
     with _own_descriptor() as own:
         fcntl.flock(own, fcntl.LOCK_EX)
         yield
@@ -227,7 +227,7 @@ def _silence(name: str) -> None:
 
 
 def _mac(number: int, address: str) -> str:
-    """A replica's hardware address follows from its address: peers need not ask again after a move."""
+    """A replica's hardware address follows from its address, so that it moves with it."""
     plain = address.partition("/")[0]
     return "02:" + bytes.fromhex(_digest(f"{number}/{plain}", 5)).hex(":")
 

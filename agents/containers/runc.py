@@ -32,10 +32,10 @@ class Command:
 class Runc:
     """Makes and runs the commands; knows what CRIU needs beyond them on this machine.
 
-    * CRIU measures the kernel at every start unless it may keep what it found in a tmpfs at /run. Where
-      /run is none, it gets one of its own, with the measurement of this boot in it.
-    * Reading the limits of another user's process needs CAP_SYS_RESOURCE. Where even root lacks it, CRIU
-      dumps with the container's user as its real user, which the kernel accepts as well.
+    * CRIU measures the kernel at every start unless it may keep what it found in a tmpfs at /run.
+      Where /run is none, it gets one of its own, with the measurement of this boot in it.
+    * Reading the limits of another user's process needs CAP_SYS_RESOURCE. Where even root lacks it,
+      CRIU dumps with the container's user as its real user, which the kernel accepts as well.
     """
 
     def __init__(self, toolchain: Toolchain, state: Path) -> None:
@@ -91,7 +91,7 @@ class Runc:
             raise failure("dump-failed", "The replica's memory cannot be dumped", log, done.stderr)
 
     def delete(self, key: str) -> None:
-        """End a container and remove what runc made for it; nothing happens when it is not there."""
+        """End a container and remove what runc made for it; one that is not there is no error."""
         if (self._root / key).exists():
             done = self._finish(self._command("delete", "--force", key))
             if done.returncode != 0 and (self._root / key).exists():

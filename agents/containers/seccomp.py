@@ -11,17 +11,22 @@ ARCHITECTURES = {"x86_64": "SCMP_ARCH_X86_64", "aarch64": "SCMP_ARCH_AARCH64"}
 ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 """Answered with ENOSYS, so that libraries take their older way.
 
-CRIU cannot dump an io_uring; clone3 hides its flags behind a pointer, where no filter can read them.
+CRIU cannot dump an io_uring; clone3 hides its flags behind a pointer, where no filter can look.
 """
 
+# fmt: off
 FORBIDDEN = (
-    "acct add_key adjtimex bpf clock_adjtime clock_settime create_module delete_module fanotify_init "
-    "finit_module fsconfig fsmount fsopen fspick get_kernel_syms init_module ioperm iopl kcmp "
-    "kexec_file_load kexec_load keyctl lookup_dcookie mount mount_setattr move_mount move_pages "
-    "name_to_handle_at nfsservctl open_by_handle_at open_tree perf_event_open pivot_root "
-    "query_module quotactl quotactl_fd reboot request_key setdomainname sethostname setns "
-    "settimeofday swapoff swapon syslog umount umount2 unshare uselib userfaultfd ustat vhangup"
-).split()
+    "acct", "add_key", "adjtimex", "bpf", "clock_adjtime", "clock_settime", "create_module",
+    "delete_module", "fanotify_init", "finit_module", "fsconfig", "fsmount", "fsopen",
+    "fspick", "get_kernel_syms", "init_module", "ioperm", "iopl", "kcmp", "kexec_file_load",
+    "kexec_load", "keyctl", "lookup_dcookie", "mount", "mount_setattr", "move_mount",
+    "move_pages", "name_to_handle_at", "nfsservctl", "open_by_handle_at", "open_tree",
+    "perf_event_open", "pivot_root", "query_module", "quotactl", "quotactl_fd", "reboot",
+    "request_key", "setdomainname", "sethostname", "setns", "settimeofday", "swapoff",
+    "swapon", "syslog", "umount", "umount2", "unshare", "uselib", "userfaultfd", "ustat",
+    "vhangup",
+)
+# fmt: on
 """Answered with EPERM: what container engines refuse to a process without capabilities."""
 
 NEW_NAMESPACES = 0x7E020000

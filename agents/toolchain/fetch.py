@@ -1,7 +1,7 @@
 """Puts what is missing of runc and CRIU into a private prefix, changing nothing system-wide.
 
 CRIU comes from Debian's newest suite with its own C library beside it: its interpreter and library
-path are pointed into the prefix, so that an older system can run it. runc comes from the system's suite.
+path are pointed into the prefix, so that an older system can run it. runc is the system's suite's.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _patchelf(source: Source, folder: Path) -> Path:
 
 
 def _use_own_libraries(patchelf: Path, tree: Path) -> None:
-    """Point criu at the C library that came with it. RPATH, not RUNPATH: it reaches libraries' own."""
+    """Point criu at the C library beside it. RPATH reaches libraries of libraries, RUNPATH not."""
     loader = next(iter(sorted(tree.glob("usr/lib/*/ld-linux*"))), None)
     if loader is None:
         raise UnableError("no dynamic loader came with criu")
