@@ -1,0 +1,52 @@
+"""Facts change what they speak of and nothing else."""
+
+from __future__ import annotations
+
+from agents.protocol import Facts, ReplicaFact, State
+from portal.actions.desired import desired_state
+from portal.actions.facts import accept_facts
+from tests.live.conftest import town
+from tests.live.puppets import Town
+
+__all__ = ["town"]
+
+
+def test_a_fact_with_an_old_epoch_changes_nothing(town: Town) -> None:
+    puppet = town.node("n1")
+    job = town.submit()
+    town.rest()
+    old = ReplicaFact(job=job.id, rank=0, epoch=0, state=State.EXITED, exit_code=1)
+    accept_facts(puppet.node.id, Facts(number=0, replicas=[old]))
+    job.refresh_from_db()
+    assert job.state == "running"
+
+
+def test_a_node_speaks_for_itself_only(town: Town) -> None:
+    town.node("n1", 1)
+    other = town.node("n2", 1)
+    job = town.submit()
+    town.rest()
+    (here,) = town.where(job)
+    stranger = town.puppets["n1"] if here == "n2" else other
+    lie = ReplicaFact(job=job.id, rank=0, epoch=1, state=State.EXITED, exit_code=1)
+    accept_facts(stranger.node.id, Facts(number=0, replicas=[lie]))
+    job.refresh_from_db()
+    assert job.state == "running"
+
+
+def test_desired_state_carries_the_world_and_the_secrets(town: Town) -> None:
+    puppet = town.node("n1", 2)
+    job = town.submit(replicas=2, environment={"LR": "0.1"}, secrets={"KEY": "s3cret"})
+    town.cycle()
+    state = desired_state(puppet.node.id)
+    assert [d.rank for d in state.replicas] == [0, 1]
+    second = state.replicas[1]
+    assert second.hold
+    assert second.launch is not None and second.network is not None
+    assert second.launch.environment["RANK"] == "1"
+    assert second.launch.environment["WORLD_SIZE"] == "2"
+    assert second.launch.environment["MASTER_ADDR"] == "10.77.0.2"
+    assert second.launch.environment["LR"] == "0.1"
+    assert second.launch.secrets == {"KEY": "s3cret"}
+    assert second.network.address == "10.77.0.3/16"
+    assert second.network.number == job.network_number

@@ -1,0 +1,39 @@
+"""Output is kept once, in order, whatever is sent twice or too early."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal.actions import output
+from portal.actions.output import append_output, output_size, path_of, read_output
+
+
+@pytest.fixture(autouse=True)
+def _folder(settings: Any, tmp_path: Path) -> None:
+    settings.OUTPUT = tmp_path
+
+
+def test_pieces_are_kept_once_and_in_order() -> None:
+    assert append_output(1, 0, 0, b"one ") == 4
+    assert append_output(1, 0, 0, b"one ") == 4
+    assert append_output(1, 0, 2, b"e two") == 7
+    assert append_output(1, 0, 20, b"too early") == 7, "a gap is asked for again"
+    assert read_output(1, 0) == b"one two"
+    assert read_output(1, 0, offset=-3) == b"two"
+    assert read_output(1, 0, offset=4, limit=2) == b"tw"
+
+
+def test_nothing_was_printed_yet() -> None:
+    assert (output_size(9, 0), read_output(9, 0)) == (0, b"")
+
+
+def test_a_flood_is_cut_with_a_notice_and_its_sender_is_not_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(output, "LIMIT", 200)
+    assert append_output(1, 0, 0, b"x" * 500) == 200
+    assert append_output(1, 0, 500, b"more") == 504, "it goes on as if it had been kept"
+    assert path_of(1, 0).read_bytes().endswith(output.NOTICE)
