@@ -55,13 +55,13 @@ def play(ana: Fleet, ben: Fleet, say: Callable[[str], None], *, steps: int, pace
         ana.wait_for_step(filler.job, steps // 8)
 
     say("A premium job arrives and pushes one of them off its devices")
-    premium = submit(ben, "premium", "premium", steps=steps // 4, pace=pace, gpus_per_replica=2)
+    premium = submit(ben, "premium", "premium", steps=steps, pace=pace, gpus_per_replica=2)
     ben.wait_for_step(premium.job, 1)
     pushed = ana.wait("a training to be pushed off", lambda: pushed_off(ana, fillers))
-    ben.wait_for_end(premium.job)
-    say(f"The premium job is done; {pushed.name} goes on from the step where it was stopped")
+    say(f"{pushed.name.capitalize()} goes on elsewhere, from the very step, once the other is done")
     for filler in fillers:
         ana.wait_for_end(filler.job)
+    ben.wait_for_end(premium.job)
 
     say("Another training is moved to other devices while it runs")
     mover = submit(ana, "mover", "standard", steps=steps, pace=pace)
@@ -113,9 +113,9 @@ def judge(reference: Account, fillers: list[Account], mover: Account, steps: int
             wrong.append(f"{account.name} ended with other weights than the undisturbed run.")
     if reference.receipts:
         wrong.append("The reference was disturbed; run the demo on an idle fleet.")
-    kinds = [receipt["kind"] for filler in fillers for receipt in filler.receipts]
-    if "preempt" not in kinds:
-        wrong.append("No training was pushed off its devices.")
+    for filler in fillers:
+        if filler.receipts and len(set(filler.nodes)) < 2:
+            wrong.append(f"{filler.name} was pushed off and did not go on elsewhere.")
     moved = [receipt for receipt in mover.receipts if receipt["kind"] == "migrate"]
     if not moved or moved[-1]["called_off"]:
         reason = moved[-1]["called_off"] if moved else "nothing came of it"

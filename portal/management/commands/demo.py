@@ -24,7 +24,7 @@ class Command(BaseCommand):
     help = "Play the story against the running product; exits 1 when something is not so."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--steps", type=int, default=240, help="steps of each training")
+        parser.add_argument("--steps", type=int, default=160, help="steps of each training")
         parser.add_argument("--pace", type=float, default=0.05, help="least seconds a step takes")
 
     def handle(self, *args: Any, **options: Any) -> None:
