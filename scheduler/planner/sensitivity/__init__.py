@@ -1,0 +1,28 @@
+"""Resource sensitivity: CPUs and memory re-split among jobs by what each gains from them."""
+
+from scheduler.planner.sensitivity.matrix import Matrix, Point, matrix_of
+from scheduler.planner.sensitivity.profiling import next_amount, predict
+from scheduler.planner.sensitivity.sharing import (
+    Allocator,
+    Host,
+    Slice,
+    Task,
+    greedy,
+    proportional,
+)
+from scheduler.planner.sensitivity.tuning import tune
+
+__all__ = [
+    "Allocator",
+    "Host",
+    "Matrix",
+    "Point",
+    "Slice",
+    "Task",
+    "greedy",
+    "matrix_of",
+    "next_amount",
+    "predict",
+    "proportional",
+    "tune",
+]
