@@ -1,8 +1,20 @@
-"""The pure core: what the planner is told, what it may do, and what it answers."""
+"""The planner: what to do with a fleet of accelerators, as a pure function of what is seen."""
 
-from scheduler.planner.decisions import Decision, Hold, Migrate, Place, Plan, Preempt, Resize, Why
-from scheduler.planner.policy import PRESETS, Policy
+from scheduler.planner.decisions import (
+    Decision,
+    Hold,
+    Migrate,
+    Place,
+    Plan,
+    Preempt,
+    Resize,
+    Why,
+)
+from scheduler.planner.memory import Memory
+from scheduler.planner.passes import plan
+from scheduler.planner.policy import PRESETS, Backfill, Ordering, Policy, Push
 from scheduler.planner.reasons import Reason
+from scheduler.planner.roster import Roster
 from scheduler.planner.snapshot import (
     Device,
     DeviceId,
@@ -21,3 +33,39 @@ from scheduler.planner.snapshot import (
     Tier,
     TierId,
 )
+
+__all__ = [
+    "PRESETS",
+    "Backfill",
+    "Decision",
+    "Device",
+    "DeviceId",
+    "Hold",
+    "Job",
+    "JobId",
+    "Memory",
+    "Migrate",
+    "MoveCost",
+    "Node",
+    "NodeId",
+    "Ordering",
+    "Phase",
+    "Place",
+    "Plan",
+    "Policy",
+    "Preempt",
+    "Push",
+    "Quota",
+    "Reason",
+    "Remedy",
+    "Resize",
+    "Roster",
+    "Seat",
+    "Snapshot",
+    "Tenant",
+    "TenantId",
+    "Tier",
+    "TierId",
+    "Why",
+    "plan",
+]

@@ -28,7 +28,7 @@ class Place:
     seats: tuple[Seat, ...]
     why: Why
     after: tuple[JobId, ...] = ()
-    """Jobs that must have left before it can start: they are preempted, moved or shrunk in this plan."""
+    """Jobs that must have left before it can start: preempted, moved or shrunk in this plan."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

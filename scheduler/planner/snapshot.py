@@ -115,7 +115,7 @@ class Tenant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tier:
-    """A service tier: a promised GPU fraction and a rank; a higher rank may push off a lower one."""
+    """A service tier: a promised GPU fraction and a rank; the higher may push off the lower."""
 
     id: TierId
     rank: int
@@ -126,7 +126,7 @@ class Tier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveCost:
-    """Seconds to checkpoint, to transfer and to restore one job, as measured, and how sure that is."""
+    """Seconds to checkpoint, transfer and restore one job, as measured, and how sure that is."""
 
     checkpoint_s: float
     transfer_s: float

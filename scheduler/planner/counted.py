@@ -1,0 +1,106 @@
+"""The idealised fleet: one counted pool without places, for figures that can be told exactly."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heapreplace
+
+from scheduler.planner.decisions import Decision, Hold, Place, Plan, Preempt, Why
+from scheduler.planner.memory import Memory
+from scheduler.planner.ordering import Key, Line, rank_in_time, standing
+from scheduler.planner.policy import Backfill, Policy, Push
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import Job, JobId, Snapshot
+
+STARTS = Why(reason=Reason.FITS)
+BLOCKED = Why(reason=Reason.BUSY)
+
+
+def counted(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
+    """Answer with places without seats; ties go by submission, then id."""
+    capacity = sum(pool.free for pool in memory.fleet.pools)
+    if policy.preemption and policy.push is Push.ORDER:
+        decisions = _preemptive(memory, policy, snapshot.now, capacity)
+    else:
+        decisions = _started(memory, policy, snapshot.now, capacity - memory.running)
+    if policy.explain:
+        decisions += _holds(memory, policy, {decision.job for decision in decisions})
+    return tuple(decisions)
+
+
+def _started(memory: Memory, policy: Policy, now: float, free: int) -> list[Decision]:
+    """In order, whoever fits; in strict order the first who does not fit ends it."""
+    decisions: list[Decision] = []
+    strict = policy.backfill is Backfill.NONE
+    if not free and not strict:
+        return decisions
+    heap: list[tuple[Key, Line]] = []
+    for line in memory.queue.lines.values():
+        line.at = 0
+        if strict or line.sizes[0].devices <= free:
+            heap.append((standing(line, policy, now), line))
+    heapify(heap)
+    while heap and (free or strict):
+        _, line = heap[0]
+        wanted = line.sizes[0].devices
+        if wanted > free:
+            if strict:
+                break
+            heappop(heap)
+            continue
+        job = line.entries[line.at][1]
+        decisions.append(Place(job=job.id, seats=(), why=STARTS))
+        free -= wanted
+        line.at += 1
+        if line.at < len(line.entries):
+            heapreplace(heap, (standing(line, policy, now), line))
+        else:
+            heappop(heap)
+    return decisions
+
+
+def _preemptive(memory: Memory, policy: Policy, now: float, capacity: int) -> list[Decision]:
+    """Give the pool to all jobs in order, running or not; who gets nothing leaves."""
+    heap: list[tuple[Key, JobId, Line | None, Job]] = []
+    for held in memory.ledger.held.values():
+        heap.append((rank_in_time(held.job, policy, now), held.job.id, None, held.job))
+    for line in memory.queue.lines.values():
+        line.at = 0
+        if line.sizes[0].devices <= capacity:
+            key, job = line.entries[0]
+            heap.append((key, job.id, line, job))
+    heapify(heap)
+    places: list[Decision] = []
+    staying: set[JobId] = set()
+    last: JobId | None = None
+    while heap and capacity:
+        _, id_, queued, job = heap[0]
+        fits = job.devices <= capacity
+        if fits:
+            capacity -= job.devices
+            last = id_
+            if queued is None:
+                staying.add(id_)
+            else:
+                places.append(Place(job=id_, seats=(), why=STARTS))
+                queued.at += 1
+        if queued is not None and fits and queued.at < len(queued.entries):
+            key, following = queued.entries[queued.at]
+            heapreplace(heap, (key, following.id, queued, following))
+        else:
+            heappop(heap)
+    why = Why(reason=Reason.ORDER, numbers={"beneficiary": last})
+    leaving: list[Decision] = [
+        Preempt(job=id_, remedy=held.job.remedy, why=why, beneficiary=last)
+        for id_, held in memory.ledger.held.items()
+        if id_ not in staying
+    ]
+    return leaving + places
+
+
+def _holds(memory: Memory, policy: Policy, answered: set[JobId]) -> list[Decision]:
+    return [
+        Hold(job=job.id, why=BLOCKED)
+        for line in memory.queue.lines.values()
+        for _, job in line.entries
+        if job.id not in answered
+    ]

@@ -1,0 +1,270 @@
+"""The plan while it is being written: the ledger, the decisions so far, what is still allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from scheduler.planner.decisions import Decision, Migrate, Place, Preempt, Resize, Why
+from scheduler.planner.fairness import Account, Refusal
+from scheduler.planner.fleet import Bin, Pool
+from scheduler.planner.ledger import Attempt, Held, Part
+from scheduler.planner.memory import Memory
+from scheduler.planner.needs import Need, Size, natural, need_of
+from scheduler.planner.ordering import NO_TIER
+from scheduler.planner.placement import Spot, find, seated
+from scheduler.planner.policy import HOUR, Policy
+from scheduler.planner.promises import ends_at, remaining
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier
+
+if TYPE_CHECKING:
+    from scheduler.planner.victims import Yielders
+
+
+class Reservation:
+    """Devices kept for a job that has waited long: who may still go in between."""
+
+    __slots__ = ("extra", "job", "rank", "shadow")
+
+    def __init__(self, job: Job, rank: int, shadow: float, extra: int) -> None:
+        self.job = job
+        self.rank = rank
+        self.shadow = shadow
+        """When enough devices are expected to be free."""
+        self.extra = extra
+        """Devices that will be left over then."""
+
+
+class Draft:
+    """One cycle's work in progress."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, memory: Memory) -> None:
+        self.now = snapshot.now
+        self.policy = policy
+        self.memory = memory
+        self.ledger = memory.ledger
+        self.fleet = memory.fleet
+        self.accounts = memory.accounts
+        self.placed: dict[JobId, Place] = {}
+        self.leaving: dict[JobId, Preempt] = {}
+        self.moved: dict[JobId, Migrate | Resize] = {}
+        self.pushed: dict[JobId, Held] = {}
+        """What those who leave held."""
+        self.plans: dict[JobId, tuple[Job, Size, Need]] = {}
+        """How those were placed for whom others leave."""
+        self.left: dict[Bin, list[tuple[JobId, int]]] = {}
+        """Who held what before, of those who leave, move or change size."""
+        self.reserved: dict[str, Reservation] = {}
+        self.hungry: set[str] = set()
+        """Device kinds for which someone waits who may have them."""
+        self.yielders: dict[tuple[object, ...], Yielders] = {}
+        recent = sum(1 for moment in snapshot.moved_at if moment > self.now - HOUR)
+        self.moves_left = policy.moves_per_hour - recent
+        self.cut_short = False
+        """Whether a remedy was not tried for a reason that passes with time."""
+
+    def tier(self, job: Job) -> Tier:
+        """The tier of a job; without tiers all are equal."""
+        if not self.policy.tiers:
+            return NO_TIER
+        return self.memory.tier_by_id.get(job.tier, NO_TIER)
+
+    def account(self, job: Job) -> Account | None:
+        return self.accounts.by_id.get(job.tenant)
+
+    def untouched(self, id_: JobId) -> bool:
+        """Whether this plan says nothing about a job yet."""
+        return id_ not in self.leaving and id_ not in self.moved and id_ not in self.placed
+
+    def refusal(self, account: Account | None, kind: str, count: int) -> Refusal | None:
+        """Why the tenant may not take so many more devices of a kind."""
+        if account is None or not self.policy.quotas:
+            return None
+        free = self.fleet.free(kind) if self.accounts.keepers else 0
+        return self.accounts.refusal(account, kind, count, free)
+
+    def permitted(self, job: Job, need: Need, count: int) -> Sequence[Pool]:
+        """The pools whose kind the tenant and the reservations leave open for ``count`` devices."""
+        pools = self.fleet.suiting(need)
+        if not self.reserved and (not self.policy.quotas or not self.accounts.by_id):
+            return pools
+        account = self.account(job)
+        open_: dict[str, bool] = {}
+        for pool in pools:
+            if pool.kind not in open_:
+                open_[pool.kind] = self.refusal(account, pool.kind, count) is None and (
+                    not self.reserved or self.passes(job, pool.kind, count)
+                )
+        if all(open_.values()):
+            return pools
+        return [pool for pool in pools if open_[pool.kind]]
+
+    def passes(self, job: Job, kind: str, count: int) -> bool:
+        """Whether a reservation lets ``job`` go first: it is done in time, or can be pushed off."""
+        kept = self.reserved.get(kind)
+        if kept is None or kept.job.id == job.id:
+            return True
+        tier = self.tier(job)
+        yields = self.policy.preemption and tier.rank < kept.rank and tier.preemptible
+        if yields and job.remedy is not Remedy.REQUEUE:
+            return True
+        return count <= kept.extra or self.now + remaining(job, self.now) <= kept.shadow
+
+    def fit(self, job: Job, need: Need, sizes: Iterable[Size]) -> tuple[Size, list[Spot]] | None:
+        """The largest size for which there is room now."""
+        for size in sizes:
+            pools = self.permitted(job, need, size.devices)
+            if pools and (spots := find(pools, need, size)) is not None:
+                return size, spots
+        return None
+
+    def hold(self, job: Job, parts: list[Part], count: int) -> None:
+        """Let a job hold these parts in the ledger."""
+        kind = parts[0].bin.pool.kind
+        self.ledger.put(Held(job, parts, self.account(job), kind, count))
+
+    def place(
+        self, job: Job, size: Size, spots: list[Spot], why: Why, after: tuple[JobId, ...] = ()
+    ) -> None:
+        """Start a waiting job."""
+        seats, parts = seated(job, size, spots)
+        self.hold(job, parts, size.devices)
+        self.placed[job.id] = Place(job=job.id, seats=seats, why=why, after=after)
+        kind = parts[0].bin.pool.kind
+        if after:
+            self.plans[job.id] = (job, size, need_of(job))
+        kept = self.reserved.get(kind)
+        if kept is not None and self.now + remaining(job, self.now) > kept.shadow:
+            kept.extra -= size.devices
+
+    def place_on(self, job: Job, seats: tuple[Seat, ...], parts: list[Part], count: int) -> None:
+        """Start a job on given seats."""
+        self.hold(job, parts, count)
+        why = Why(reason=Reason.RESTORED, numbers={"devices": count})
+        after = self._leavers(parts, ())
+        self.placed[job.id] = Place(job=job.id, seats=seats, why=why, after=after)
+
+    def relocate(
+        self,
+        held: Held,
+        size: Size,
+        spots: list[Spot],
+        why: Why,
+        beneficiary: JobId | None = None,
+    ) -> None:
+        """Give a running job, already taken off the ledger, other seats."""
+        job = held.job
+        seats, parts = seated(job, size, spots)
+        self.hold(job, parts, size.devices)
+        self.leave(held)
+        kind = Migrate if size.devices == held.count else Resize
+        self.moved[job.id] = kind(
+            job=job.id, seats=seats, why=why, beneficiary=beneficiary,
+            after=tuple(id_ for id_ in self._leavers(parts, ()) if id_ != job.id),
+        )  # fmt: skip
+
+    def resize(
+        self, held: Held, seats: tuple[Seat, ...], why: Why, beneficiary: JobId | None
+    ) -> None:
+        """Write down that a job goes on with some of its devices; the ledger was told already."""
+        id_ = held.job.id
+        self.leave(held)
+        self.moved[id_] = Resize(job=id_, seats=seats, why=why, beneficiary=beneficiary)
+
+    def _leavers(self, parts: list[Part], known: tuple[JobId, ...]) -> tuple[JobId, ...]:
+        """Those who leave or move in this plan and sat on these parts before."""
+        if not self.left:
+            return known
+        found = set(known)
+        for part in parts:
+            for id_, mask in self.left.get(part.bin, ()):
+                if mask & part.mask and (id_ in self.leaving or id_ in self.moved):
+                    found.add(id_)
+        return tuple(sorted(found, key=natural))
+
+    def leave(self, held: Held) -> None:
+        """Remember what a job held that leaves, moves or shrinks."""
+        for part in held.parts:
+            self.left.setdefault(part.bin, []).append((held.job.id, part.mask))
+
+    def undoing(self) -> Undoing:
+        """Undo ledger and decisions of the block, unless they are kept."""
+        return Undoing(self)
+
+    def push(self, held: Held, beneficiary: Job, reason: Reason) -> None:
+        """Write down that a job leaves for another; the ledger was told already."""
+        id_ = held.job.id
+        tenant = beneficiary.tenant
+        why = Why(reason=reason, numbers={"beneficiary": beneficiary.id, "tenant": tenant})
+        self.leaving[id_] = Preempt(
+            job=id_, remedy=held.job.remedy, why=why, beneficiary=beneficiary.id
+        )
+        self.pushed[id_] = held
+        self.leave(held)
+
+    def reserve(self, job: Job, kind: str, devices: int) -> None:
+        """Keep for ``job`` what will be free of ``kind`` when it can start."""
+        free = self.fleet.free(kind)
+        shadow, extra = float("inf"), 0
+        ends = sorted(
+            (ends_at(held.job, self.now), held.count)
+            for held in self.ledger.held.values()
+            if held.kind == kind
+        )
+        for end, count in ends:
+            if free >= devices or end == float("inf"):
+                break
+            free += count
+            shadow = end
+        if free >= devices:
+            extra = free - devices
+        else:
+            shadow = float("inf")
+        self.reserved[kind] = Reservation(job, self.tier(job).rank, shadow, extra)
+
+    def why_placed(self, job: Job, size: Size) -> Why:
+        """The reason of a place that needed no one to leave."""
+        numbers = {"devices": size.devices, "wanted": job.devices}
+        if size.devices < job.devices:
+            return Why(reason=Reason.STARTED_SMALL, numbers=numbers)
+        reason = Reason.RESTORED if job.has_image else Reason.FITS
+        return Why(reason=reason, numbers=numbers)
+
+    def decisions(self) -> list[Decision]:
+        """All that was decided: first who leaves, then who moves, then who comes."""
+        return [*self.leaving.values(), *self.moved.values(), *self.placed.values()]
+
+    def promised(self) -> dict[JobId, tuple[Seat, ...]]:
+        """The seats that this plan gives."""
+        return {
+            **{id_: decision.seats for id_, decision in self.moved.items()},
+            **{id_: decision.seats for id_, decision in self.placed.items()},
+        }
+
+
+class Undoing(Attempt):
+    """An attempt that takes back the decisions too."""
+
+    __slots__ = ("_draft", "_moved", "_placed")
+
+    def __init__(self, draft: Draft) -> None:
+        super().__init__(draft.ledger)
+        self._draft = draft
+        self._placed, self._moved = set(draft.placed), set(draft.moved)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, at)
+        if not self.kept:
+            draft = self._draft
+            for id_ in draft.placed.keys() - self._placed:
+                del draft.placed[id_]
+                draft.plans.pop(id_, None)
+            for id_ in draft.moved.keys() - self._moved:
+                del draft.moved[id_]

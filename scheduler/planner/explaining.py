@@ -1,0 +1,154 @@
+"""Why a job waits: what can never work first, then the one thing that stands in its way now."""
+
+from __future__ import annotations
+
+from scheduler.planner.decisions import Why
+from scheduler.planner.draft import Draft
+from scheduler.planner.fleet import Fleet, Pool
+from scheduler.planner.needs import Need, Size
+from scheduler.planner.ordering import Line
+from scheduler.planner.placement import pool_room
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import Job
+
+
+def never(job: Job, line: Line, draft: Draft) -> Why | None:
+    """Why it can never run on this fleet with these quotas; ``None`` if it can."""
+    need, smallest = line.need, line.sizes[-1]
+    if draft.accounts.by_id and line.account is None:
+        return Why(reason=Reason.NO_SUCH_TENANT, numbers={"tenant": job.tenant})
+    missing = _missing(need, draft.fleet)
+    if missing is not None:
+        return missing
+    pools = [pool for pool in draft.fleet.suiting(need) if pool.suited(need)]
+    if need.milli or need.memory:
+        pools = [pool for pool in pools if _hosts(pool, need, smallest)]
+        if not pools:
+            return Why(reason=Reason.HOST_SIZE)
+    largest, joined = _largest(pools, need, smallest)
+    if max(largest, joined) < smallest.devices:
+        reason = Reason.TOO_LARGE
+        if _total(pools, need, smallest) >= smallest.devices and not any(p.joining for p in pools):
+            reason = Reason.NO_JOINING_NODES
+        numbers = {"wanted": smallest.devices, "largest": max(largest, joined)}
+        return Why(reason=reason, numbers=numbers)
+    refusals = [
+        draft.refusal(line.account, kind, smallest.devices)
+        for kind in sorted({pool.kind for pool in pools})
+    ]
+    if refusals and all(one is not None and one.reason is Reason.OVER_LIMIT for one in refusals):
+        assert refusals[0] is not None
+        return Why(reason=Reason.OVER_LIMIT, numbers=refusals[0].numbers)
+    return _kept_gone(job, draft) if line.kept else None
+
+
+def _missing(need: Need, fleet: Fleet) -> Why | None:
+    if need.kind and need.kind not in fleet.by_kind:
+        return Why(reason=Reason.NO_SUCH_KIND, numbers={"kind": need.kind})
+    pools = fleet.suiting(need)
+    if not pools:
+        if not fleet.pools:
+            return Why(reason=Reason.TOO_LARGE, numbers={"wanted": "some", "largest": 0})
+        return Why(reason=Reason.DEVICE_MEMORY, numbers={"wanted": need.device_memory})
+    if any(pool.suited(need) for pool in pools):
+        return None
+    bare = need._replace(avoid=frozenset())
+    if any(pool.suited(bare) for pool in pools):
+        return Why(reason=Reason.AVOIDS_ALL)
+    if any(pool.suited(bare._replace(restore=False)) for pool in pools):
+        return Why(reason=Reason.NO_RESTORING_NODE)
+    return Why(reason=Reason.NO_SUCH_PARTITION, numbers={"partition": need.partition})
+
+
+def _whole(pool: Pool, mask: int, size: Size) -> int:
+    """Groups that the bins would hold if nothing ran there."""
+    return sum(len(bin_.ids) // size.each for bin_ in pool.each(mask))
+
+
+def _total(pools: list[Pool], need: Need, size: Size) -> int:
+    return sum(_whole(pool, pool.suited(need), size) for pool in pools) * size.each
+
+
+def _largest(pools: list[Pool], need: Need, size: Size) -> tuple[int, int]:
+    """The devices of the largest single node, and of the largest region whose nodes join."""
+    single, regions = 0, {(pool.region, pool.kind): 0 for pool in pools}
+    for pool in pools:
+        mask = pool.suited(need)
+        single = max([single, *(len(bin_.ids) for bin_ in pool.each(mask))])
+        regions[pool.region, pool.kind] += _whole(pool, mask & pool.joining, size) * size.each
+    return single, max(regions.values(), default=0)
+
+
+def _hosts(pool: Pool, need: Need, size: Size) -> bool:
+    """Whether some node is large enough for one group."""
+    for bin_ in pool.each(pool.suited(need)):
+        node = bin_.host.node
+        cpus = not node.cpus or node.cpus * 1000 >= need.milli * size.share
+        if cpus and (not node.memory or node.memory >= need.memory * size.share):
+            return True
+    return False
+
+
+def _kept_gone(job: Job, draft: Draft) -> Why | None:
+    for seat in job.kept_on:
+        if seat.node not in draft.fleet.hosts:
+            return Why(reason=Reason.KEPT_NODE_GONE, numbers={"node": seat.node})
+    return None
+
+
+def not_now(job: Job, line: Line, draft: Draft) -> Why:
+    """Why it does not run in this cycle, the dominant reason with its numbers."""
+    size = line.sizes[-1]
+    if line.kept:
+        return Why(reason=Reason.KEPT_NODE_BUSY, numbers={"node": job.kept_on[0].node})
+    pools = draft.fleet.suiting(line.need)
+    refused = _refused(job, line, draft, pools, size)
+    if refused is not None:
+        return refused
+    room = free = away = 0
+    best = ("cluster", 0)
+    for pool in pools:
+        mask, suited = pool.allowed(line.need), pool.suited(line.need)
+        here = _free(pool, mask)
+        free += here
+        away += sum(len(bin_.ids) for bin_ in pool.each(suited & ~mask))
+        room += pool_room(pool, mask, line.need, size)
+        best = max(best, ("cluster", here), key=lambda entry: entry[1])
+    numbers: dict[str, object] = {
+        "wanted": size.devices, "free": free, "away": away, "room": room, "groups": size.groups,
+        "each": size.each, "level": best[0], "largest": best[1],
+    }  # fmt: skip
+    return Why(reason=_scarce(line, pools, size, free, away, room), numbers=numbers)
+
+
+def _scarce(line: Line, pools: object, size: Size, free: int, away: int, room: int) -> Reason:
+    """Which way the free devices fall short."""
+    if free < size.devices:
+        return Reason.NODES_AWAY if away and free + away >= size.devices else Reason.BUSY
+    if room >= size.groups:
+        return Reason.TOPOLOGY
+    return Reason.HOST_BUSY if line.need.milli or line.need.memory else Reason.FRAGMENTED
+
+
+def _refused(job: Job, line: Line, draft: Draft, pools: object, size: Size) -> Why | None:
+    """The quota or the reservation that stands in its way, if one does for every kind."""
+    kinds = line.kinds
+    found: Why | None = None
+    for kind in kinds:
+        refusal = draft.refusal(line.account, kind, size.devices)
+        if refusal is not None:
+            found = found or Why(reason=refusal.reason, numbers=refusal.numbers)
+            continue
+        kept = draft.reserved.get(kind)
+        if kept is None or draft.passes(job, kind, size.devices):
+            return None
+        waited = round(draft.now - kept.job.waiting_since)
+        numbers = {"ahead": kept.job.id, "waited": waited, "free": draft.fleet.free(kind)}
+        found = found or Why(reason=Reason.RESERVED, numbers=numbers)
+    return found
+
+
+def _free(pool: Pool, mask: int) -> int:
+    return sum(
+        free * (bins & mask).bit_count() for free, bins in enumerate(pool.by_free) if bins & mask
+    )

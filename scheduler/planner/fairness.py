@@ -1,0 +1,131 @@
+"""Shares of the tenants: who may use how much, who borrows, who has had the least."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import log
+from typing import NamedTuple
+
+from scheduler.planner.needs import natural
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import Quota, Tenant, TenantId
+
+NONE = Quota()
+
+
+class Refusal(NamedTuple):
+    """Why a tenant may not use so many devices, now or ever."""
+
+    reason: Reason
+    numbers: dict[str, object]
+    account: Account | None = None
+    short: int = 0
+    """Devices that the account must give back first."""
+
+
+class Account:
+    """A tenant with what it and all below it use, by device kind."""
+
+    __slots__ = ("path", "tenant", "used")
+
+    def __init__(self, tenant: Tenant) -> None:
+        self.tenant = tenant
+        self.used: dict[str, int] = {}
+        self.path: tuple[Account, ...] = (self,)
+        """From itself up to the root."""
+
+    def quota(self, kind: str) -> Quota | None:
+        """Its quota of a kind; ``None`` means it has no quota at all, that is no limit."""
+        if not self.tenant.quotas:
+            return None
+        return self.tenant.quotas.get(kind, NONE)
+
+    def over(self, kind: str) -> int:
+        """Devices it borrows at this moment."""
+        quota = self.quota(kind)
+        return 0 if quota is None else self.used.get(kind, 0) - quota.reserved
+
+    def entitled(self, kind: str, count: int) -> bool:
+        """Whether ``count`` more devices are its own: reserved where the tree first speaks."""
+        for account in self.path:
+            quota = account.quota(kind)
+            if quota is not None:
+                return account.used.get(kind, 0) + count <= quota.reserved
+        return False
+
+    def borrows(self, kind: str) -> bool:
+        """Whether what it uses goes beyond what is reserved, where the tree first speaks."""
+        for account in self.path:
+            if account.tenant.quotas:
+                return account.over(kind) > 0
+        return False
+
+    @property
+    def neutral(self) -> bool:
+        """Whether no quota in its branch says anything."""
+        return not any(account.tenant.quotas for account in self.path)
+
+    def share(self, half_life_s: float) -> tuple[float, ...]:
+        """Weighted use from the root down to it: devices now, plus the decayed mean until now."""
+        rate = log(2) / half_life_s
+        return tuple(
+            (sum(account.used.values()) + account.tenant.usage * rate)
+            / max(account.tenant.weight, 1e-9)
+            for account in reversed(self.path)
+        )
+
+
+class Accounts:
+    """The tree of tenants."""
+
+    def __init__(self, tenants: Iterable[Tenant]) -> None:
+        self.tenants: Sequence[Tenant] = tuple(tenants)
+        self.by_id = {tenant.id: Account(tenant) for tenant in self.tenants}
+        for account in self.by_id.values():
+            account.path = tuple(self._up(account))
+        ordered = sorted(self.by_id.values(), key=lambda one: natural(one.tenant.id))
+        self.keepers = [
+            (account, kind)
+            for account in ordered
+            for kind, quota in sorted(account.tenant.quotas.items())
+            if not quota.lend and quota.reserved
+        ]
+
+    def _up(self, account: Account) -> list[Account]:
+        path = [account]
+        while (parent := path[-1].tenant.parent) is not None:
+            above = self.by_id.get(parent)
+            if above is None or above in path:
+                break
+            path.append(above)
+        return path
+
+    def get(self, id_: TenantId) -> Account | None:
+        return self.by_id.get(id_)
+
+    def refusal(self, account: Account, kind: str, count: int, free: int) -> Refusal | None:
+        """Why ``account`` may not take ``count`` more devices of ``kind``, ``free`` being idle."""
+        for above in account.path:
+            quota = above.quota(kind)
+            if quota is None or quota.borrow is None:
+                continue
+            used, limit = above.used.get(kind, 0), quota.reserved + quota.borrow
+            if used + count > limit:
+                reason = Reason.OVER_LIMIT if count > limit else Reason.QUOTA
+                numbers = {
+                    "tenant": above.tenant.id, "used": used, "limit": limit, "wanted": count,
+                }  # fmt: skip
+                return Refusal(reason, numbers, above, used + count - limit)
+        if self.keepers and not account.entitled(kind, count):
+            aside = self.aside(account, kind)
+            if free - aside < count:
+                return Refusal(Reason.SET_ASIDE, {"free": free, "aside": aside, "wanted": count})
+        return None
+
+    def aside(self, account: Account, kind: str) -> int:
+        """Idle devices that others reserved and do not lend."""
+        return sum(
+            max(0, -keeper.over(kind))
+            for keeper, kept in self.keepers
+            if kept == kind and keeper not in account.path
+        )

@@ -1,0 +1,244 @@
+"""What a planner remembers from cycle to cycle: only how not to work anything out twice.
+
+The plan never depends on it. What is kept is a function of the last snapshot; a new snapshot is
+compared with that one by identity, and only what differs is taken in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+from scheduler.planner.fairness import Accounts
+from scheduler.planner.fleet import Fleet
+from scheduler.planner.ledger import Held, Ledger
+from scheduler.planner.ordering import NO_TIER, Queue
+from scheduler.planner.policy import Policy
+from scheduler.planner.roster import Roster
+from scheduler.planner.snapshot import Job, JobId, Node, Phase, Seat, Snapshot, Tenant, Tier, TierId
+
+
+class Memory:
+    """One planner's memory of one fleet. Not for several threads at a time."""
+
+    def __init__(self) -> None:
+        self.policy: Policy | None = None
+        self.now = 0.0
+        self.nodes: tuple[Node, ...] = ()
+        self.tenants: tuple[Tenant, ...] = ()
+        self.tiers: tuple[Tier, ...] = ()
+        self.roster: Roster | None = None
+        self.jobs: dict[int, Job] = {}
+        self.fleet: Fleet
+        self.accounts: Accounts
+        self.ledger: Ledger
+        self.queue: Queue
+        self.tier_by_id: dict[TierId, Tier] = {}
+        self.wishes: set[JobId] = set()
+        """Running jobs of which a person asked something."""
+        self.elastic: set[JobId] = set()
+        """Running jobs that may change size."""
+        self.running = 0
+        """Devices of all that runs, for the counted pool."""
+        self.loosened = 0
+        """Counts what may have made room: as long as it stands, who was blocked stays blocked."""
+        self.ground = 0
+        """Counts what may change whether a job can ever run: nodes, quotas."""
+        self.ripening: list[tuple[float, JobId]] = []
+        """When protected jobs may be touched again."""
+        self.expected: dict[JobId, tuple[Seat, ...]] = {}
+        """Seats given by the last plan. Where they were not taken, room is left."""
+
+    def take_in(self, snapshot: Snapshot, policy: Policy) -> None:
+        """Become what ``snapshot`` says."""
+        if not self._same_ground(snapshot, policy):
+            self._begin(snapshot, policy)
+        else:
+            self._follow(snapshot)
+        self.now = snapshot.now
+        while self.ripening and self.ripening[0][0] <= snapshot.now:
+            heappop(self.ripening)
+            self.loosened += 1
+        for id_, seats in self.expected.items():
+            held = self.ledger.held.get(id_)
+            if held is None or held.job.seats != seats:
+                self.loosened += 1
+                break
+        self.expected = {}
+        self.ledger.settle()
+
+    def _same_ground(self, snapshot: Snapshot, policy: Policy) -> bool:
+        """Whether the last state can be carried on: same policy, same places, time went on."""
+        if self.policy is not policy and self.policy != policy:
+            return False
+        if snapshot.now < self.now or not self._same_tenants(snapshot.tenants):
+            return False
+        if snapshot.tiers is not self.tiers and snapshot.tiers != self.tiers:
+            return False
+        if snapshot.nodes is self.nodes:
+            return True
+        if len(snapshot.nodes) != len(self.nodes) or self.policy.pool:
+            return snapshot.nodes == self.nodes
+        known = set(map(id, self.nodes))
+        fresh = [node for node in snapshot.nodes if id(node) not in known]
+        if not self.fleet.renew(fresh):
+            return False
+        self.nodes = snapshot.nodes
+        self.loosened += bool(fresh)
+        self.ground += bool(fresh)
+        return True
+
+    def _same_tenants(self, tenants: tuple[Tenant, ...]) -> bool:
+        """Take in new usage and quotas; false if the tree changed."""
+        if tenants is self.tenants or tenants == self.tenants:
+            return True
+        old = {tenant.id: tenant for tenant in self.tenants}
+        if len(tenants) != len(old):
+            return False
+        for tenant in tenants:
+            before = old.get(tenant.id)
+            if before is None or before.parent != tenant.parent or before.quotas != tenant.quotas:
+                return False
+        for tenant in tenants:
+            self.accounts.by_id[tenant.id].tenant = tenant
+        self.tenants = tenants
+        return True
+
+    def _begin(self, snapshot: Snapshot, policy: Policy) -> None:
+        """Build everything from nothing."""
+        self.policy = policy
+        self.nodes, self.tenants, self.tiers = snapshot.nodes, snapshot.tenants, snapshot.tiers
+        self.fleet = Fleet(snapshot.nodes)
+        self.accounts = Accounts(snapshot.tenants)
+        self.ledger = Ledger(self.fleet, self.accounts)
+        self.queue = Queue(policy)
+        self.tier_by_id = {tier.id: tier for tier in snapshot.tiers}
+        self.wishes, self.elastic, self.running = set(), set(), 0
+        self.ripening, self.expected = [], {}
+        self.now = snapshot.now
+        self.loosened += 1
+        self.ground += 1
+        waiting: list[Job] = []
+        for job in snapshot.jobs:
+            if job.phase is Phase.WAITING:
+                waiting.append(job)
+            else:
+                self._hold(job)
+        get, tiers = self.accounts.by_id.get, self.tier_by_id
+        self.queue.fill((job, get(job.tenant), tiers.get(job.tier, NO_TIER)) for job in waiting)
+        self._remember(snapshot)
+
+    def _remember(self, snapshot: Snapshot) -> None:
+        if isinstance(snapshot.jobs, Roster):
+            self.roster, self.jobs = snapshot.jobs, {}
+        else:
+            self.roster, self.jobs = None, dict(zip(map(id, snapshot.jobs), snapshot.jobs))  # noqa: B905
+
+    def _follow(self, snapshot: Snapshot) -> None:
+        """Take in only the jobs that changed."""
+        jobs = snapshot.jobs
+        self.now = snapshot.now
+        if isinstance(jobs, Roster) and self.roster is not None:
+            changes = jobs.since(self.roster)
+            if changes is not None:
+                self.roster = jobs
+                self._change(changes.items())
+                return
+        before = {job.id: job for job in (self.roster or self.jobs.values())}
+        known = set(map(id, before.values()))
+        changed: dict[JobId, Job | None] = {}
+        after = set()
+        for job in jobs:
+            if id(job) not in known:
+                changed[job.id] = job
+            after.add(id(job))
+        for id_, job in before.items():
+            if id(job) not in after:
+                changed.setdefault(id_, None)
+        self._remember(snapshot)
+        self._change(changed.items())
+
+    def _change(self, changes: Iterable[tuple[JobId, Job | None]]) -> None:
+        ledger, queue = self.ledger, self.queue
+        arriving: list[Job] = []
+        for id_, job in changes:
+            held = ledger.held.get(id_)
+            if held is not None:
+                if job is not None and _same_hold(held.job, job):
+                    held.job = job
+                    self._note(job)
+                    continue
+                self._release(id_)
+            elif id_ in queue.places:
+                queue.remove(id_)
+            if job is not None:
+                arriving.append(job)
+        for job in arriving:
+            if job.phase is Phase.WAITING:
+                account = self.accounts.by_id.get(job.tenant)
+                queue.add(job, account, self.tier_by_id.get(job.tier, NO_TIER))
+            else:
+                self._hold(job)
+
+    def _release(self, id_: JobId) -> None:
+        held = self.ledger.take(id_)
+        self.running -= held.count
+        self.wishes.discard(id_)
+        self.elastic.discard(id_)
+        self.loosened += 1
+
+    def _hold(self, job: Job) -> None:
+        policy = self.policy
+        assert policy is not None
+        if policy.pool:
+            held = Held(job, [], self.accounts.get(job.tenant), job.device_kind, job.devices)
+        else:
+            held = self.ledger.observed(job)
+        self.ledger.put(held)
+        self.running += held.count
+        self._note(job)
+        if not (policy.preemption or policy.migration or policy.elasticity):
+            return
+        ripe = False
+        for moment in quiet_until(job, policy):
+            if moment > self.now:
+                heappush(self.ripening, (moment, job.id))
+            else:
+                ripe = True
+        if ripe or (held.account is not None and held.account.borrows(held.kind)):
+            self.loosened += 1
+
+    def _note(self, job: Job) -> None:
+        """Keep the lists of jobs that every cycle looks at."""
+        self.wishes.discard(job.id)
+        self.elastic.discard(job.id)
+        if job.phase is not Phase.RUNNING:
+            return
+        if job.move_asked or job.asked_devices is not None:
+            self.wishes.add(job.id)
+        if job.fewest_devices is not None:
+            self.elastic.add(job.id)
+
+
+def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
+    """Until when it may not be pushed off, and until when it may not be moved or resized."""
+    started = job.started_at if job.started_at is not None else -float("inf")
+    moved = job.last_moved_at if job.last_moved_at is not None else -float("inf")
+    return max(started, moved) + policy.minimum_run_s, moved + policy.cooling_s
+
+
+def _same_hold(old: Job, new: Job) -> bool:
+    """Whether a running job changed only in what is measured, not in what it holds or may do."""
+    return (
+        old.phase is new.phase
+        and old.started_at == new.started_at
+        and old.last_moved_at == new.last_moved_at
+        and (old.seats is new.seats or old.seats == new.seats)
+        and old.tenant == new.tenant
+        and old.tier == new.tier
+        and old.fewest_devices == new.fewest_devices
+        and old.remedy is new.remedy
+        and old.cpus_per_replica == new.cpus_per_replica
+        and old.memory_per_replica == new.memory_per_replica
+        and old.avoid_nodes == new.avoid_nodes
+    )

@@ -1,0 +1,149 @@
+"""The plan: the passes of one cycle in order, gentlest remedy first."""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from scheduler.planner.counted import counted
+from scheduler.planner.decisions import Decision, Hold, Plan, Why
+from scheduler.planner.defragmentation import tidy_up
+from scheduler.planner.draft import Draft
+from scheduler.planner.elasticity import grow, shrink_for
+from scheduler.planner.explaining import never, not_now
+from scheduler.planner.memory import Memory
+from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
+from scheduler.planner.needs import Size
+from scheduler.planner.ordering import Key, Line, standing
+from scheduler.planner.policy import Backfill, Policy
+from scheduler.planner.preemption import push_off, spare
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import Job, Snapshot
+
+
+def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
+    """Answer every waiting job, trying the gentlest remedy first.
+
+    Pure: the same snapshot and policy always give the same plan. ``memory``, if the same one is
+    handed in from cycle to cycle, only saves working out again what has not changed.
+    """
+    memory = memory or Memory()
+    memory.take_in(snapshot, policy)
+    if policy.pool:
+        return counted(snapshot, policy, memory)
+    draft = Draft(snapshot, policy, memory)
+    mark = draft.ledger.mark
+    clear_out(draft)
+    grant_wishes(draft)
+    stopped = admit(draft)
+    spare(draft)
+    holds = answers(draft, stopped) if policy.explain else []
+    if policy.elasticity:
+        grow(draft)
+    if policy.defragmentation:
+        tidy_up(draft)
+    decisions = draft.decisions() + holds
+    memory.expected = draft.promised()
+    draft.ledger.undo(mark)
+    return tuple(decisions)
+
+
+def admit(draft: Draft) -> dict[Line, Why | None]:
+    """Go through the lines in order; answers why each line stands still (``None``: find out)."""
+    policy, now = draft.policy, draft.now
+    stopped: dict[Line, Why | None] = {}
+    heap: list[tuple[Key, Line]] = []
+    for line in draft.memory.queue.lines.values():
+        line.at = 0
+        _look(line, draft)
+        if line.structural is not None:
+            stopped[line] = line.structural
+        else:
+            heap.append((standing(line, policy, now), line))
+    heapify(heap)
+    ahead: Job | None = None
+    while heap:
+        key, line = heap[0]
+        current = standing(line, policy, now)
+        if current > key:
+            # Its tenant was given something meanwhile.
+            heapreplace(heap, (current, line))
+            continue
+        heappop(heap)
+        if ahead is not None and policy.backfill is Backfill.NONE:
+            stopped[line] = Why(reason=Reason.BEHIND, numbers={"ahead": ahead.id})
+        elif serve(line, draft):
+            line.at += 1
+            if line.at < len(line.entries):
+                heappush(heap, (standing(line, policy, now), line))
+        else:
+            stopped[line] = None
+            ahead = ahead or line.job
+    return stopped
+
+
+def _look(line: Line, draft: Draft) -> None:
+    """Work out once per fleet which kinds suit a line, and whether it can ever run."""
+    if line.looked_at == draft.memory.ground:
+        return
+    line.looked_at = draft.memory.ground
+    line.kinds = tuple(sorted({pool.kind for pool in draft.fleet.suiting(line.need)}))
+    line.structural = never(line.entries[0][1], line, draft)
+
+
+def serve(line: Line, draft: Draft) -> bool:
+    """Place the job whose turn it is, by the gentlest remedy that works."""
+    job, policy = line.job, draft.policy
+    if line.blocked_at == draft.memory.loosened:
+        return _stand(line, job, draft, worked=False)
+    if line.kept:
+        found = come_back(job, draft)
+        line.blocked_at = -1 if found else draft.memory.loosened
+        return found
+    fit = draft.fit(job, line.need, wanted_sizes(job, line))
+    if fit is not None:
+        size, spots = fit
+        draft.place(job, size, spots, draft.why_placed(job, size))
+        return True
+    draft.cut_short = bool(draft.reserved)
+    worked = (
+        (policy.elasticity and shrink_for(line, job, draft))
+        or (policy.migration and make_gap(line, job, draft))
+        or (policy.preemption and push_off(line, job, draft))
+    )
+    if not worked and not draft.cut_short:
+        line.blocked_at = draft.memory.loosened
+    return _stand(line, job, draft, worked=worked)
+
+
+def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
+    """What a job that found no place means for those behind it."""
+    if worked:
+        return True
+    policy = draft.policy
+    kind = line.kinds[0]
+    if draft.refusal(line.account, kind, line.sizes[-1].devices) is not None:
+        return False
+    draft.hungry.add(kind)
+    patient = policy.backfill is Backfill.EASY or (
+        policy.backfill is Backfill.SKIP and draft.now - job.waiting_since > policy.patience_s
+    )
+    if patient and kind not in draft.reserved:
+        draft.reserve(job, kind, line.sizes[-1].devices)
+    return False
+
+
+def wanted_sizes(job: Job, line: Line) -> tuple[Size, ...]:
+    """The sizes to try, largest first; no larger than a person asked for."""
+    sizes = line.sizes
+    if job.asked_devices is not None:
+        sizes = tuple(size for size in sizes if size.devices <= job.asked_devices) or sizes[-1:]
+    return sizes
+
+
+def answers(draft: Draft, stopped: dict[Line, Why | None]) -> list[Decision]:
+    """A Hold for everyone who waits and was not placed."""
+    holds: list[Decision] = []
+    for line, known in stopped.items():
+        why = known or not_now(line.job, line, draft)
+        holds += [Hold(job=job.id, why=why) for _, job in line.entries[line.at :]]
+    return holds
