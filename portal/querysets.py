@@ -9,7 +9,7 @@ from django.db import models
 from portal.choices import ENDED_STATES, JobState
 
 if TYPE_CHECKING:
-    from portal.models import User
+    from portal.models import Job, User  # noqa: F401 - Job is named in a string below
 
 
 class JobQuerySet(models.QuerySet["Job", "Job"]):

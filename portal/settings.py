@@ -163,6 +163,11 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "COMPONENT_SPLIT_REQUEST": True,
+    "ENUM_NAME_OVERRIDES": {
+        "JobStateEnum": "portal.choices.JobState",
+        "CheckpointStateEnum": "portal.choices.CheckpointState",
+        "PlacementStateEnum": "portal.choices.PlacementState",
+    },
 }
 
 CELERY_BROKER_URL = connections.broker(REDIS_URL)
