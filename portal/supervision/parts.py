@@ -61,7 +61,7 @@ def portal(port: int) -> Part:
     flags = {
         "host": "127.0.0.1",
         "port": str(port),
-        "lifespan": "off",
+        "lifespan": "on",
         "ws": "websockets-sansio",
         "ws-per-message-deflate": "false",
         "ws-max-size": str(64 * 1024 * 1024),
