@@ -57,6 +57,13 @@ class Agent:
         finally:
             if self.node.config.on_stop == "park":
                 await self.park()
+            await self.close()
+
+    async def close(self) -> None:
+        """Stop driving the replicas, as they are."""
+        for life in list(self._lives):
+            life.cancel()
+        await asyncio.gather(*self._lives, return_exceptions=True)
 
     async def park(self) -> None:
         """Leave nothing running: what can be stored goes on where it was at the next start."""
@@ -153,6 +160,7 @@ class Agent:
         log.warning("no answer from the portal for most of the lease: freezing every replica")
         for replica in self.replicas.values():
             replica.order(replica.desired, Contact.LAPSED)
+        self.link.drop()
 
     async def hello(self) -> Hello:
         """Describe the node."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 from collections.abc import Awaitable, Callable
@@ -72,6 +71,7 @@ class Link:
         self.connected = False
         self._socket: ClientConnection | None = None
         self._pings: dict[int, float] = {}
+        self._dropped = asyncio.Event()
         self._number = 0
         self._have = 0
         self._behind = 0
@@ -107,10 +107,14 @@ class Link:
             close_timeout=1.0,
             proxy=None,
         ) as socket:
-            await self._serve(socket)
+            try:
+                await self._serve(socket)
+            finally:
+                await socket.close()
 
     async def _serve(self, socket: ClientConnection) -> None:
         self._socket, self._pings, self._have, self._behind, self._bad = socket, {}, 0, 0, 0
+        self._dropped.clear()
         sent_at = uptime()
         await self.send(await self.ears.hello())
         async with asyncio.timeout(ANSWER_S):
@@ -122,7 +126,12 @@ class Link:
         self.connected = True
         tasks = [
             asyncio.create_task(coroutine)
-            for coroutine in (self._listen(), self._ping(), self.ears.talk(self.send))
+            for coroutine in (
+                self._listen(),
+                self._ping(),
+                self._until_dropped(),
+                self.ears.talk(self.send),
+            )
         ]
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -153,6 +162,14 @@ class Link:
                 log.warning("a frame from the portal cannot be read: %s", error)
                 if self._bad >= BAD_FRAMES:
                     raise LinkError("too many frames that cannot be read") from error
+
+    def drop(self) -> None:
+        """Make the link anew: the portal then says again what it wants."""
+        self._dropped.set()
+
+    async def _until_dropped(self) -> None:
+        await self._dropped.wait()
+        raise LinkError("the lease has run down")
 
     async def _listen(self) -> None:
         while True:
@@ -185,10 +202,3 @@ class Link:
             await asyncio.sleep(every)
             if self._pings and uptime() - min(self._pings.values()) > 3 * every:
                 raise LinkError("the portal does not answer pings")
-
-
-async def hang_up(task: asyncio.Task[None]) -> None:
-    """End a running link."""
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task

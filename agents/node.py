@@ -43,6 +43,7 @@ class Node:
 
     def __post_init__(self) -> None:
         config = self.config
+        config.state.mkdir(parents=True, exist_ok=True)
         self.journal = Journal(config.state / "journal")
         self.board = Board()
         self.outputs = Outputs(config.output_bytes_per_s, self._mark)

@@ -11,7 +11,7 @@ from typing import Any
 from agents.devices.base import Holder, Share, refuse_unknown
 from agents.protocol import DeviceInfo, DeviceUse
 
-# Errors that the driver reports of the program that runs, not of the device (NVIDIA's XID catalogue).
+# Errors of the program that runs, not of the device, by NVIDIA's catalogue of XIDs.
 HARMLESS_XIDS = frozenset({13, 31, 43, 45, 68, 137})
 MAKERS = re.compile(r"\b(NVIDIA|Tesla|GeForce|Quadro|Graphics Device)\b")
 

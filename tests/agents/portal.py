@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from agents.protocol import (
@@ -63,6 +64,8 @@ class Portal:
         """Answer no ping."""
         self.refusing = False
         """Accept no connection."""
+        self.greeting: Any = None
+        """What to answer Hello with, in place of Welcome."""
         self.port = 0
         self._socket: ServerConnection | None = None
         self._server: Server | None = None
@@ -113,19 +116,27 @@ class Portal:
 
     async def _converse(self, socket: ServerConnection) -> None:
         self._socket = socket
-        async for frame in socket:
-            assert isinstance(frame, bytes)
-            message = decode_up(frame)
-            async with self._news:
-                await self._hear(socket, message)
-                self._news.notify_all()
+        try:
+            async for frame in socket:
+                assert isinstance(frame, bytes)
+                message = decode_up(frame)
+                async with self._news:
+                    await self._hear(socket, message)
+                    self._news.notify_all()
+        except ConnectionClosed:
+            pass
+        finally:
+            if self._socket is socket:
+                self._socket = None
 
     async def _hear(self, socket: ServerConnection, message: Any) -> None:
         match message:
             case Hello():
                 self.hellos.append(message)
+                self.facts = {}
                 held = {f"{job}/{rank}": len(data) for (job, rank), data in self.output.items()}
-                await socket.send(encode(Welcome(node="n1", lease_s=self.lease_s, output=held)))
+                welcome = Welcome(node="n1", lease_s=self.lease_s, output=held)
+                await socket.send(encode(self.greeting or welcome))
                 if self.number:
                     await self.send(DesiredState(number=self.number, replicas=self.desired))
             case Ping() if not self.mute:

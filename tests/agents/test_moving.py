@@ -1,0 +1,162 @@
+"""Checkpoints, restores and what happens to them when something fails."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from agents.protocol import Image, ReplicaFact, State, Want
+from tests.agents.conftest import Begin
+from tests.agents.portal import Portal, wish
+
+pytestmark = pytest.mark.asyncio
+
+
+async def stored(portal: Portal, *command: str, checkpoint: int = 1) -> ReplicaFact:
+    """Run a replica and take it through both halves of a checkpoint."""
+    await portal.want(wish(1, *command))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, *command, want=Want.FROZEN))
+    await portal.fact(State.FROZEN)
+    await portal.want(wish(1, *command, want=Want.STORED, checkpoint=checkpoint))
+    return await portal.fact(State.STORED)
+
+
+async def test_a_replica_moves_to_another_node(portal: Portal, begin: Begin) -> None:
+    begin(node="n1")
+    await portal.linked()
+    fact = await stored(portal, "sleep", "1000", checkpoint=3)
+    assert (fact.checkpoint, fact.error) == (3, "")
+    assert fact.manifest
+    assert 0 < fact.bytes_new <= fact.bytes_raw
+    assert {"gate", "freeze", "dump", "store"} <= fact.phases.keys()
+    await portal.want()
+    await portal.until(lambda: portal.history[-1].state is State.ABSENT)
+    async with Portal() as other:
+        begin(other, node="n2")
+        await other.linked()
+        image = Image(manifest=fact.manifest)
+        await other.want(wish(1, epoch=2, image=image, hold=True))
+        ready = await other.fact(State.READY, epoch=2)
+        assert {"fetch", "restore"} <= ready.phases.keys()
+        await other.want(wish(1, epoch=2, image=image))
+        running = await other.fact(State.RUNNING, epoch=2)
+        assert "resume" in running.phases
+        assert running.started_at > 0
+
+
+async def test_a_stored_replica_runs_on_when_it_is_wanted_again(
+    portal: Portal, begin: Begin
+) -> None:
+    begin()
+    await portal.linked()
+    await stored(portal, "forever")
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+
+
+async def test_a_periodic_checkpoint_is_stored_while_it_runs_on(
+    portal: Portal, begin: Begin
+) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+    for number in (1, 2):
+        await portal.want(wish(1, "forever", want=Want.FROZEN, run_on=True))
+        await portal.fact(State.FROZEN)
+        await portal.want(wish(1, "forever", want=Want.STORED, run_on=True, checkpoint=number))
+        await portal.until(lambda n=number: portal.facts[1, 0, 1].checkpoint == n)
+        fact = await portal.fact(State.RUNNING)
+        assert fact.manifest
+        assert {"dump", "capture", "store", "resume"} <= fact.phases.keys()
+        await portal.want(wish(1, "forever"))
+
+
+async def test_a_failed_dump_leaves_it_frozen_and_unharmed(portal: Portal, begin: Begin) -> None:
+    begin()
+    await portal.linked()
+    command = "undumpable"
+    await portal.want(wish(1, command))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, command, want=Want.STORED, checkpoint=1))
+    await portal.until(lambda: portal.facts[1, 0, 1].error)
+    fact = portal.facts[1, 0, 1]
+    assert (fact.state, fact.error, fact.checkpoint) == (State.FROZEN, "dump-failed", 0)
+    await portal.want(wish(1, command))
+    assert (await portal.fact(State.RUNNING)).error == ""
+
+
+async def test_a_store_that_fails_leaves_it_frozen_and_unharmed(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    begin(store=str(tmp_path / "file-in-the-way" / "store"))
+    (tmp_path / "file-in-the-way").write_text("")
+    await portal.linked()
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, "forever", want=Want.STORED, checkpoint=1))
+    await portal.until(lambda: portal.facts[1, 0, 1].error)
+    assert portal.facts[1, 0, 1].state is State.FROZEN
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+
+
+async def test_a_missing_image_fails_with_its_id(portal: Portal, begin: Begin) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, image=Image(manifest="ab" * 32)))
+    failed = await portal.fact(State.FAILED)
+    assert failed.error == "image-damaged"
+
+
+async def test_the_cut_can_be_asked_for_before_it_runs(portal: Portal, begin: Begin) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, "forever", want=Want.FROZEN))
+    await portal.fact(State.FROZEN)
+
+
+async def test_a_parked_replica_goes_on_when_the_agent_is_back(
+    portal: Portal, begin: Begin
+) -> None:
+    first = begin(on_stop="park")
+    await portal.linked()
+    await portal.want(wish(1, "sleep", "1000"))
+    started = await portal.fact(State.RUNNING)
+    await first.stop()
+    assert first.agent.node.driver.leftovers() == []
+    begin(on_stop="park")
+    await portal.linked(times=2)
+    await portal.until(lambda: portal.facts[1, 0, 1].started_at > started.started_at)
+    fact = await portal.fact(State.RUNNING)
+    assert "restore" in fact.phases
+
+
+async def test_what_cannot_be_parked_is_ended_and_says_so(portal: Portal, begin: Begin) -> None:
+    first = begin(on_stop="park", driver="process")
+    await portal.linked()
+    await portal.want(wish(1, "sleep", "1000"))
+    await portal.fact(State.RUNNING)
+    await first.stop()
+    assert first.agent.node.driver.leftovers() == []
+    begin(on_stop="park", driver="process")
+    failed = await portal.fact(State.FAILED)
+    assert failed.error == "agent-stopped"
+
+
+async def test_a_parked_replica_that_is_not_wanted_any_more_is_removed(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    first = begin(on_stop="park")
+    await portal.linked()
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+    await first.stop()
+    await portal.want()
+    begin()
+    await portal.until(lambda: portal.history[-1].state is State.ABSENT)
+    assert not (tmp_path / "n1" / "replicas" / "j1-r0-e1").exists()
+    shutil.rmtree(tmp_path / "store", ignore_errors=True)
