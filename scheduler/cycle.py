@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from scheduler.planner import Plan, Policy, Snapshot, plan
+from scheduler.planner import Memory, Plan, Policy, Snapshot, plan
 
 
 class Cluster(Protocol):
@@ -15,8 +15,11 @@ class Cluster(Protocol):
     def enact(self, plan: Plan) -> None: ...
 
 
-def run_cycle(cluster: Cluster, policy: Policy) -> Plan:
-    """Run one cycle and answer what was decided."""
-    decided = plan(cluster.observe(), policy)
+def run_cycle(cluster: Cluster, policy: Policy, memory: Memory | None = None) -> Plan:
+    """Run one cycle and answer what was decided.
+
+    ``memory`` is handed in again by whoever runs many cycles; it saves time and changes nothing.
+    """
+    decided = plan(cluster.observe(), policy, memory)
     cluster.enact(decided)
     return decided

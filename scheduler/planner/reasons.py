@@ -64,6 +64,11 @@ class Reason(StrEnum):
         return self in STRUCTURAL
 
     @property
+    def background(self) -> bool:
+        """Whether a move for this reason counts against the hourly budget of moves."""
+        return self in (Reason.GAP, Reason.DEFRAGMENTED)
+
+    @property
     def next_step(self) -> str:
         """What a person can do about it."""
         return NEXT_STEPS.get(self, "Nothing to do.")
