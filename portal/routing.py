@@ -1,13 +1,20 @@
 """Addresses of the WebSockets."""
 
-from django.urls import URLPattern, URLResolver, path
+from typing import Any
+
+from django.urls import path
 
 from portal.consumers.agents import AgentConsumer
 from portal.consumers.pages import FleetConsumer, JobConsumer, JobsConsumer
 
-websocket_urlpatterns: list[URLPattern | URLResolver] = [
-    path("agents/link/", AgentConsumer.as_asgi()),
-    path("ws/fleet/", FleetConsumer.as_asgi()),
-    path("ws/jobs/", JobsConsumer.as_asgi()),
-    path("ws/jobs/<int:id>/", JobConsumer.as_asgi()),
+SOCKETS: dict[str, Any] = {
+    "agents/link/": AgentConsumer,
+    "ws/fleet/": FleetConsumer,
+    "ws/jobs/": JobsConsumer,
+    "ws/jobs/<int:id>/": JobConsumer,
+}
+websocket_urlpatterns: list[Any] = [
+    # Channels' applications are callables of ASGI's kind, which Django's types do not know.
+    path(address, consumer.as_asgi())
+    for address, consumer in SOCKETS.items()
 ]

@@ -81,6 +81,7 @@ class Job(models.Model):
     avoid_nodes = models.JSONField(default=list)
     """Names of nodes where it failed to start."""
     asked_devices = models.PositiveIntegerField(null=True, blank=True)
+    """The size that a person asked for; the planner does not grow it beyond."""
     asked_by = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )

@@ -101,9 +101,7 @@ def _move(
         if left:
             place(job, _rows(seats, nodes), now)
             _note(job, kind.value, decision.why, now)
-            if kind == MoveKind.RESIZE:
-                job.asked_devices = None
-            job.save(update_fields=["reason", "reason_numbers", "sentence", "asked_devices"])
+            job.save(update_fields=["reason", "reason_numbers", "sentence"])
 
 
 def _place(decision: planner.Place, nodes: dict[str, int], now: datetime) -> None:
@@ -114,8 +112,7 @@ def _place(decision: planner.Place, nodes: dict[str, int], now: datetime) -> Non
         if present is not None and present.state != PlacementState.PARKED:
             return
         _note(job, "place", decision.why, now)
-        job.asked_devices = None
-        job.save(update_fields=["reason", "reason_numbers", "sentence", "asked_devices"])
+        job.save(update_fields=["reason", "reason_numbers", "sentence"])
         place(job, _rows(decision.seats, nodes), now)
         job_changed(job)
 

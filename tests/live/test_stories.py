@@ -78,7 +78,6 @@ def test_a_job_is_moved_where_a_person_says(town: Town) -> None:
 
 def test_a_gang_is_frozen_before_any_of_it_is_stored(town: Town) -> None:
     one, two = town.node("n1", 1), town.node("n2", 1)
-    town.node("n3", 2)
     job = town.submit(replicas=2)
     town.rest()
     two.obeys = False
@@ -219,3 +218,8 @@ def test_resize_by_hand_keeps_the_replicas_and_changes_the_devices(town: Town) -
     placement = job.placements.get(state="active")
     assert placement.devices == 2
     assert [replica.sharers for replica in placement.replicas.all()] == [2, 2, 2, 2]
+    town.rest()
+    assert job.placements.get(state="active") == placement, "it is not grown again by itself"
+    resize_job(town.user, job, 4)
+    town.rest()
+    assert job.placements.get(state="active").devices == 4
