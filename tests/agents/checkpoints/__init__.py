@@ -1,0 +1,1 @@
+"""The chunk store: what goes in comes out, once, whole, or not at all."""
