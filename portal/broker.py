@@ -6,9 +6,17 @@ from functools import cache
 
 import redis
 from django.conf import settings
+from redis.backoff import NoBackoff
+from redis.retry import Retry
 
 
 @cache
 def broker() -> redis.Redis[bytes]:
     """The broker's client; made at first use, so that a process forked later has its own."""
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=5, socket_connect_timeout=5)
+    return redis.Redis.from_url(
+        settings.REDIS_URL,
+        socket_timeout=5,
+        socket_connect_timeout=5,
+        # The default waits for seconds between tries; a submission must not wait for a dead broker.
+        retry=Retry(NoBackoff(), 1),
+    )
