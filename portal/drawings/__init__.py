@@ -1,0 +1,1 @@
+"""Pictures and figures from plain data; nothing here reads a row or the clock."""

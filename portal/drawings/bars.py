@@ -1,0 +1,56 @@
+"""Bars of quota and use, drawn as SVG so that their widths need no inline style."""
+
+from __future__ import annotations
+
+from django.utils.html import format_html, format_html_join
+from django.utils.safestring import SafeString
+
+
+def draw_quota(*, used: int, reserved: int, limit: int | None, label: str) -> SafeString:
+    """Draw what a tenant uses of its reserve, and beyond it what it borrows.
+
+    ``limit`` is the reserve and what may be borrowed; ``None`` is no limit. A tick stands at the
+    reserve.
+    """
+    whole = max(reserved, used, limit or 0, 1)
+    own, borrowed = min(used, reserved), max(0, used - reserved)
+    edge = 100 * reserved / whole
+    return format_html(
+        '<svg class="bar" role="img" aria-label="{}" width="100%" height="12">'
+        '<rect class="bed" width="100%" height="8" y="2" rx="4"/>{}{}{}</svg>',
+        label,
+        _piece("own", 0.0, 100 * own / whole),
+        _piece("borrowed", edge, 100 * borrowed / whole),
+        format_html(
+            '<line class="edge" x1="{0}%" x2="{0}%" y1="0" y2="12"/>', f"{min(edge, 99.6):.2f}"
+        )
+        if reserved
+        else "",
+    )
+
+
+def draw_parts(parts: list[tuple[str, float]], *, whole: float, label: str) -> SafeString:
+    """Draw named parts of a whole one after the other."""
+    at = 0.0
+    pieces: list[tuple[SafeString]] = []
+    for name, part in parts:
+        width = 100 * part / whole if whole else 0.0
+        pieces.append((_piece(name, at, width),))
+        at += width
+    return format_html(
+        '<svg class="bar" role="img" aria-label="{}" width="100%" height="12">'
+        '<rect class="bed" width="100%" height="8" y="2" rx="4"/>{}</svg>',
+        label,
+        format_html_join("", "{}", pieces),
+    )
+
+
+def _piece(name: str, left: float, width: float) -> SafeString:
+    if width <= 0:
+        return SafeString("")
+    return format_html(
+        '<rect class="part-{}" x="{}%" width="{}%" height="8" y="2" rx="3"/>',
+        name,
+        f"{left:.2f}",
+        f"{min(width, 100 - left):.2f}",
+    )

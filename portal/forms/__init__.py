@@ -1,0 +1,1 @@
+"""What people fill in; each form turns text into what an action expects."""

@@ -1,0 +1,45 @@
+"""Lay a believable fleet to look at; refuses where real jobs are."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
+from django.utils import timezone
+
+from portal.models import Job, Node, User
+from portal.samples.fleet import lay_fleet
+from portal.samples.jobs import lay_jobs
+from portal.samples.use import lay_output, lay_use
+
+
+class Command(BaseCommand):
+    """Rows only: no agent stands behind these nodes, and a running planner would give them up."""
+
+    help = (
+        "Lay a believable fleet to look at: six nodes of eight H100, tenants, jobs in every state."
+    )
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        if Job.objects.exists() or Node.objects.exists():
+            raise CommandError(
+                "This database has nodes or jobs. Use an empty one: set TIDEPOOL_HOME to a new "
+                "folder and run migrate there first."
+            )
+        now = timezone.now()
+        password = secrets.token_urlsafe(12)
+        with transaction.atomic():
+            admin, _ = User.objects.get_or_create(username="admin", defaults={"is_staff": True})
+            admin.set_password(password)
+            admin.save()
+            sample = lay_fleet(now, admin)
+            jobs = lay_jobs(sample, now)
+            lay_use(now)
+        for job in jobs:
+            if job.started_at and not job.ended:
+                lay_output(job)
+        self.stdout.write(
+            f"{len(sample.nodes)} nodes, {len(jobs)} jobs. Log in as admin: {password}"
+        )

@@ -1,0 +1,1 @@
+"""A believable fleet to look at: rows only, no process and no agent behind them."""

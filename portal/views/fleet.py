@@ -1,0 +1,90 @@
+"""The fleet: every device, what runs there, and how much of it is used."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import Count, Q
+from django.http import HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.utils import timezone
+
+from portal.access import visible_tenants
+from portal.choices import JobState
+from portal.models import FleetSample, Job, Move, User
+from portal.views.floor import Floor, draw_floor
+from portal.views.visitors import Visitor, numbered, signed_in
+
+RANGES = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d"}
+METRICS = {"use": "Utilisation", "owner": "Allocation", "memory": "Memory"}
+POINTS = 360
+"""The most points a line has; of more samples every n-th is shown."""
+BUSY = (JobState.RUNNING, JobState.STARTING, JobState.MOVING)
+
+
+@signed_in()
+def fleet(request: Visitor) -> HttpResponse:
+    """The home page."""
+    metric = request.GET.get("metric", "use")
+    moves = Move.objects.filter(job__in=Job.objects.visible_to(request.user)).select_related(
+        "job", "beneficiary__tenant", "asked_by"
+    )[:6]
+    context = {
+        "page": "fleet",
+        "hours": chosen_range(request),
+        "ranges": RANGES,
+        "metrics": METRICS,
+        "metric": metric if metric in METRICS else "use",
+        "moves": moves,
+        **describe_fleet(request.user),
+    }
+    return render(request, "fleet/page.html", context)
+
+
+@signed_in()
+def floor(request: Visitor) -> HttpResponse:
+    """Only the totals and the floor plan, for a page that is open already."""
+    return render(request, "fleet/_floor.html", describe_fleet(request.user))
+
+
+def describe_fleet(user: User) -> dict[str, Any]:
+    floor: Floor = draw_floor(user)
+    waiting = Q(state=JobState.WAITING)
+    jobs = Job.objects.visible_to(user).aggregate(
+        running=Count("id", filter=Q(state__in=BUSY)),
+        waiting=Count("id", filter=waiting),
+    )
+    return {"floor": floor, "jobs": jobs}
+
+
+@signed_in()
+def history(request: Visitor) -> JsonResponse:
+    """Use and allocation over time, in devices; tenants that the user is not in are added up."""
+    since = timezone.now() - timedelta(hours=chosen_range(request))
+    samples = list(FleetSample.objects.filter(at__gte=since))
+    samples = samples[:: max(1, len(samples) // POINTS)]
+    mine = set(visible_tenants(request.user).values_list("slug", flat=True))
+    lines: dict[str, list[float]] = {}
+    for place, sample in enumerate(samples):
+        for slug, devices in sample.tenants.items():
+            name = slug if slug in mine else "other tenants"
+            line = lines.setdefault(name, [0.0] * len(samples))
+            line[place] += devices
+    return JsonResponse(
+        {
+            "at": [sample.at.isoformat() for sample in samples],
+            "devices": [sample.devices for sample in samples],
+            "allocated": [sample.allocated for sample in samples],
+            "utilisation": [round(sample.utilisation, 2) for sample in samples],
+            "waiting": [sample.waiting for sample in samples],
+            "tenants": dict(
+                sorted(lines.items(), key=lambda line: (line[0] == "other tenants", line[0]))
+            ),
+        }
+    )
+
+
+def chosen_range(request: Visitor) -> int:
+    hours = numbered(request, "hours", 6)
+    return hours if hours in RANGES else 6

@@ -1,0 +1,178 @@
+"""The floor plan of the fleet: racks of nodes with a tile per device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import Any
+
+from portal import telemetry
+from portal.drawings.figures import size
+from portal.models import Device, Node, User
+from portal.views.occupancy import HIDDEN, Occupant, find_occupants
+
+STATUS = {
+    "new": ("quiet", "Not heard of yet"),
+    "lost": ("bad", "Lost"),
+    "draining": ("waiting", "Draining"),
+    "cordoned": ("quiet", "Cordoned"),
+    "well": ("good", "Well"),
+}
+COLOURS = 8
+"""How many tenants have a colour of their own before colours come round again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tile:
+    """One device as it is drawn; ``use`` and ``filled`` are 0 to 1, or None when unknown."""
+
+    device: Device
+    occupant: Occupant | None
+    colour: int | None
+    use: float | None
+    filled: float | None
+    power: float
+
+    @property
+    def status(self) -> str:
+        if self.device.sick:
+            return "sick"
+        if self.occupant is None:
+            return "free"
+        return self.occupant.state if self.occupant.job else "held"
+
+    @property
+    def words(self) -> str:
+        """What a screen reader says, and what hovering shows first."""
+        if self.device.sick:
+            return f"sick: {self.device.sick}"
+        if self.occupant is None:
+            return "free"
+        if not self.occupant.job:
+            return "used by another tenant"
+        return f"{self.occupant.name} of {self.occupant.tenant}"
+
+    @property
+    def memory(self) -> str:
+        if self.filled is None or not self.device.memory:
+            return ""
+        return f"{size(self.filled * self.device.memory)} of {size(self.device.memory)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """One node with its tiles."""
+
+    node: Node
+    tiles: list[Tile]
+    status: str = field(default="")
+
+    @property
+    def tone(self) -> str:
+        return STATUS[self.status][0]
+
+    @property
+    def label(self) -> str:
+        return STATUS[self.status][1]
+
+    @property
+    def held(self) -> int:
+        return sum(tile.occupant is not None for tile in self.tiles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rack:
+    """Nodes that stand together; ``places`` are its region, cluster and rack."""
+
+    places: tuple[str, ...]
+    rooms: list[Room]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Floor:
+    """The whole fleet with its totals."""
+
+    racks: list[Rack]
+    tenants: list[tuple[str, int]]
+    """Slugs of the tenants that hold devices, with their colours."""
+
+    @property
+    def tiles(self) -> Iterator[Tile]:
+        """Tiles of the devices that can be used: not sick, and on nodes that are well."""
+        for rack in self.racks:
+            for room in rack.rooms:
+                if room.node.well:
+                    yield from (tile for tile in room.tiles if not tile.device.sick)
+
+    @property
+    def devices(self) -> int:
+        return sum(1 for _ in self.tiles)
+
+    @property
+    def held(self) -> int:
+        return sum(tile.occupant is not None for tile in self.tiles)
+
+    @property
+    def used(self) -> float:
+        """Devices' worth of computing that is done this second."""
+        return sum(tile.use or 0.0 for tile in self.tiles)
+
+
+def status_of(node: Node) -> str:
+    """A node's status: the word that weighs most."""
+    if not node.enrolled:
+        return "new"
+    if node.lost_at is not None:
+        return "lost"
+    return "draining" if node.draining else "cordoned" if node.cordoned else "well"
+
+
+def draw_floor(user: User) -> Floor:
+    """Answer the fleet as a user may see it, in four queries and one look at the broker."""
+    nodes = list(Node.objects.prefetch_related("devices"))
+    occupants = find_occupants(user)
+    use = telemetry.latest(node.name for node in nodes)
+    slugs = sorted({occupant.tenant for occupant in occupants.values() if occupant.job})
+    colours = {slug: place % COLOURS for place, slug in enumerate(slugs)}
+    rooms = [
+        Room(
+            node=node,
+            status=status_of(node),
+            tiles=[
+                lay_tile(device, occupants, colours, use.get(node.name, {}).get("devices", {}))
+                for device in node.devices.all()
+            ],
+        )
+        for node in nodes
+    ]
+    return Floor(racks=group(rooms), tenants=list(colours.items()))
+
+
+def lay_tile(
+    device: Device,
+    occupants: Mapping[tuple[int, str], Occupant],
+    colours: Mapping[str, int],
+    use: Mapping[str, Mapping[str, Any]],
+) -> Tile:
+    occupant = occupants.get((device.node_id, device.uid))
+    now = use.get(device.uid, {})
+    memory = now.get("memory")
+    return Tile(
+        device=device,
+        occupant=occupant,
+        colour=colours.get((occupant or HIDDEN).tenant),
+        use=now.get("utilisation"),
+        filled=memory / device.memory if memory is not None and device.memory else None,
+        power=now.get("power", 0.0),
+    )
+
+
+def group(rooms: list[Room]) -> list[Rack]:
+    """Put nodes that stand in one rack together; rows come in that order."""
+    return [
+        Rack(places=tuple(place for place in places if place), rooms=list(group_))
+        for places, group_ in groupby(
+            rooms, key=lambda room: (room.node.region, room.node.cluster, room.node.rack)
+        )
+    ]

@@ -1,0 +1,60 @@
+"""Who holds which device, as far as a user may know."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from portal.access import visible_tenants
+from portal.choices import PlacementState
+from portal.models import Device, PlacedReplica, User
+
+Place = tuple[int, str]
+"""A node's row and a device's id on it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupant:
+    """The job on a device. ``job`` is 0 where the user may not know more than that there is one."""
+
+    job: int = 0
+    name: str = ""
+    tenant: str = ""
+    state: str = ""
+
+
+HIDDEN = Occupant()
+
+
+def find_occupants(user: User) -> dict[Place, Occupant]:
+    """Answer the job on every held device, in two queries; jobs of other tenants stay nameless."""
+    known = set(visible_tenants(user).values_list("id", flat=True))
+    rows = PlacedReplica.objects.filter(placement__state=PlacementState.ACTIVE).values_list(
+        "node_id",
+        "devices",
+        "placement__job_id",
+        "placement__job__name",
+        "placement__job__tenant_id",
+        "placement__job__tenant__slug",
+        "placement__job__state",
+    )
+    found: dict[Place, Occupant] = {}
+    for node, devices, job, name, tenant, slug, state in rows:
+        seen = tenant in known
+        occupant = Occupant(job=job, name=name, tenant=slug, state=state) if seen else HIDDEN
+        found.update(((node, uid), occupant) for uid in devices)
+    return found
+
+
+def count_use(tenants: Collection[int]) -> Mapping[tuple[int, str], int]:
+    """Answer how many devices each of these tenants holds, by (tenant, device kind)."""
+    kinds = {
+        (node, uid): kind
+        for node, uid, kind in Device.objects.values_list("node_id", "uid", "kind")
+    }
+    rows = PlacedReplica.objects.filter(
+        placement__state=PlacementState.ACTIVE, placement__job__tenant_id__in=tenants
+    ).values_list("node_id", "devices", "placement__job__tenant_id")
+    held = {((node, uid), tenant) for node, devices, tenant in rows for uid in devices}
+    return Counter((tenant, kinds.get(place, "")) for place, tenant in held)

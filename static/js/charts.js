@@ -1,0 +1,85 @@
+// Charts of the fleet's use. Plotly is big, so it is fetched when the charts come near the window.
+
+import { colour, toast } from "tidepool/base";
+
+const section = document.getElementById("charts");
+const palette = ["#7cc5e8", "#f2b661", "#8ccf9b", "#d9a6dc", "#f19e8e", "#b3b3f0", "#cdc56f"];
+let series = null;
+let now = null;
+
+function library() {
+  if (window.Plotly) return Promise.resolve();
+  return new Promise((done, failed) => {
+    const script = document.createElement("script");
+    script.src = section.dataset.plotly;
+    script.addEventListener("load", done);
+    script.addEventListener("error", failed);
+    document.head.append(script);
+  });
+}
+
+export function drawCharts() {
+  new IntersectionObserver((entries, watcher) => {
+    if (!entries.some((entry) => entry.isIntersecting)) return;
+    watcher.disconnect();
+    start();
+  }, { rootMargin: "300px" }).observe(section);
+}
+
+async function start() {
+  try {
+    await Promise.all([library(), load()]);
+  } catch {
+    return toast("The charts could not be loaded. Reload the page to try again.");
+  }
+  for (const figure of section.querySelectorAll(".chart")) figure.replaceChildren();
+  draw();
+  setInterval(async () => { if (!document.hidden) { await load().catch(() => {}); draw(); } }, 60000);
+  document.addEventListener("theme", draw);
+}
+
+async function load() {
+  const answer = await fetch(section.dataset.history);
+  if (!answer.ok) throw new Error(answer.status);
+  series = await answer.json();
+}
+
+/** The newest figure of use, in devices; drawn as the end of its line, at most every five seconds. */
+let drawn = 0;
+export function follow(used) {
+  now = used;
+  if (series && window.Plotly && Date.now() - drawn > 5000) draw();
+}
+
+function layout() {
+  const ink = colour("ink-soft");
+  const axis = { gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { color: ink, size: 12 }, fixedrange: true };
+  return {
+    margin: { l: 38, r: 14, t: 8, b: 34 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", uirevision: "kept",
+    font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 }, hovermode: "x unified",
+    hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("ink") } },
+    legend: { orientation: "h", y: 1.14, x: 0, font: { size: 12 } }, showlegend: true,
+    xaxis: { ...axis, type: "date", showgrid: false, nticks: 6 }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
+  };
+}
+
+function draw() {
+  drawn = Date.now();
+  const at = series.at.map((moment) => new Date(moment));
+  const options = { displayModeBar: false, responsive: true };
+  const capacity = { x: at, y: series.devices, name: "devices", mode: "lines", line: { color: colour("line-strong"), width: 1.5, dash: "dot" } };
+  const tenants = Object.entries(series.tenants).map(([name, y], place) => {
+    const shade = name === "other tenants" ? colour("line-strong") : palette[place % palette.length];
+    return { x: at, y, name, stackgroup: "held", mode: "lines", line: { width: 1, color: shade, shape: "hv" }, fillcolor: `${shade}${shade.startsWith("#") ? "cc" : ""}` };
+  });
+  window.Plotly.react("by-tenant", [...tenants, capacity], layout(), options);
+  const use = [...series.utilisation];
+  const moments = [...at];
+  if (now !== null && at.length) { use.push(now); moments.push(new Date()); }
+  const accent = colour("accent");
+  window.Plotly.react("use", [
+    capacity,
+    { x: at, y: series.allocated, name: "allocated", mode: "lines", line: { color: colour("waiting"), width: 1.5, shape: "hv" } },
+    { x: moments, y: use, name: "used", mode: "lines", line: { color: accent, width: 2 }, fill: "tozeroy", fillcolor: accent.replace("rgb(", "rgba(").replace(")", ", .14)") },
+  ], layout(), options);
+}

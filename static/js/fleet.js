@@ -1,0 +1,102 @@
+// The fleet: tiles that follow each second's telemetry, and charts beside them.
+
+import { refresh } from "tidepool/base";
+import { listen } from "tidepool/socket";
+import { drawCharts, follow } from "tidepool/charts";
+
+const fleet = document.getElementById("fleet");
+
+// the metric lives in the address, so that a view can be shared
+function choose(metric) {
+  fleet.dataset.metric = metric;
+  mark();
+  const url = new URL(location);
+  url.searchParams.set("metric", metric);
+  history.replaceState(null, "", url);
+}
+function mark() {
+  for (const button of fleet.querySelectorAll("[data-metric-choice]")) {
+    button.setAttribute("aria-pressed", String(button.dataset.metricChoice === fleet.dataset.metric));
+  }
+}
+fleet.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-metric-choice]");
+  if (button) choose(button.dataset.metricChoice);
+});
+document.addEventListener("htmx:afterSettle", () => { mark(); paint(); });
+mark();
+
+// telemetry: gathered as it comes, painted once a second
+const newest = new Map();
+let fresh = false;
+const limited = (value) => Math.min(1, Math.max(0, value));
+function paint() {
+  let used = 0;
+  for (const room of fleet.querySelectorAll("[data-node]")) {
+    const devices = newest.get(room.dataset.node);
+    for (const tile of room.querySelectorAll("[data-device]")) {
+      const use = devices?.[tile.dataset.device];
+      if (!use) {
+        used += Number(tile.querySelector(".of-use")?.textContent || 0) / 100;
+        continue;
+      }
+      const filled = Number(tile.dataset.bytes) ? limited(use.memory / Number(tile.dataset.bytes)) : 0;
+      const share = limited(use.utilisation);
+      used += share;
+      tile.dataset.use = Math.round(share * 10);
+      tile.dataset.memory = Math.round(filled * 10);
+      write(tile.querySelector(".of-use"), Math.round(share * 100));
+      write(tile.querySelector(".of-memory"), Math.round(filled * 100));
+      tile.dataset.power = use.power ? `${Math.round(use.power)} W` : "";
+    }
+  }
+  const total = document.getElementById("used");
+  const devices = Number(total.dataset.devices);
+  if (devices && newest.size) write(total, `${Math.round((100 * used) / devices)} %`);
+  return used;
+}
+function write(element, words) {
+  if (element && element.textContent !== String(words)) element.textContent = words;
+}
+setInterval(() => {
+  if (!fresh || document.hidden) return;
+  fresh = false;
+  follow(paint());
+}, 1000);
+
+listen("/ws/fleet/", (event) => {
+  if (event.kind === "use") {
+    newest.set(event.node, event.devices);
+    fresh = true;
+  } else {
+    refresh("floor");
+  }
+}, () => refresh("floor"));
+
+// what is under the pointer, and where else its job runs
+const tip = document.createElement("div");
+tip.id = "tip";
+tip.hidden = true;
+document.body.append(tip);
+function point(tile) {
+  for (const kin of fleet.querySelectorAll(".kin")) kin.classList.remove("kin");
+  tip.hidden = !tile;
+  if (!tile) return;
+  const lines = [tile.dataset.tip];
+  const figure = (name) => tile.querySelector(`.of-${name}`)?.textContent;
+  if (figure("use")) lines.push(`${figure("use")} % used · ${figure("memory")} % of memory${tile.dataset.power ? ` · ${tile.dataset.power}` : ""}`);
+  tip.textContent = lines.join("\n");
+  const box = tile.getBoundingClientRect();
+  tip.style.left = `${Math.max(8, Math.min(box.left, innerWidth - tip.offsetWidth - 8))}px`;
+  const above = box.top - tip.offsetHeight - 8;
+  tip.style.top = `${above > 60 ? above : box.bottom + 8}px`;
+  if (tile.dataset.job) {
+    for (const kin of fleet.querySelectorAll(`[data-job="${tile.dataset.job}"]`)) kin.classList.add("kin");
+  }
+}
+fleet.addEventListener("pointerover", (event) => point(event.target.closest(".tile")));
+fleet.addEventListener("pointerleave", () => point(null));
+fleet.addEventListener("focusin", (event) => point(event.target.closest(".tile")));
+fleet.addEventListener("focusout", () => point(null));
+
+drawCharts();

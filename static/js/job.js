@@ -1,0 +1,26 @@
+// One job: its panels follow its events, its output comes as it is printed.
+
+import { refresh } from "tidepool/base";
+import { listen } from "tidepool/socket";
+import { Log } from "tidepool/log";
+
+const id = document.getElementById("summary").dataset.job;
+const log = new Log(document.getElementById("log"));
+
+function all() {
+  for (const panel of ["summary", "receipts", "checkpoints", "files"]) refresh(panel);
+  log.later();
+}
+
+listen(`/ws/jobs/${id}/`, (event) => {
+  switch (event.kind) {
+    case "output": return log.hear(event);
+    case "move": refresh("receipts"); return refresh("summary");
+    case "checkpoint": return refresh("checkpoints");
+    default:
+      refresh("summary");
+      refresh("receipts");
+      refresh("checkpoints");
+      if (["succeeded", "failed", "cancelled"].includes(event.state)) refresh("files");
+  }
+}, all);

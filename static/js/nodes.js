@@ -1,0 +1,8 @@
+// The nodes follow what their agents report.
+
+import { refresh } from "tidepool/base";
+import { listen } from "tidepool/socket";
+
+listen("/ws/fleet/", (event) => {
+  if (event.kind !== "use") refresh("nodes");
+}, () => refresh("nodes"));
