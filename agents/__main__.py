@@ -41,6 +41,7 @@ def main() -> int:
             with asyncio.Runner(loop_factory=_loop) as runner:
                 runner.run(serve(node))
         finally:
+            node.driver.close()
             guard.poll()
     return 0
 

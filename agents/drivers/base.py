@@ -110,3 +110,6 @@ class Driver(Protocol):
 
     def leftovers(self) -> list[str]:
         """Keys of tasks of this agent that exist on the node, for recovery."""
+
+    def close(self) -> None:
+        """The agent ends: remove what tasks have shared, if none is left."""

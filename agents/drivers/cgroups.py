@@ -161,6 +161,12 @@ class Cgroups:
                         raise
                     time.sleep(0.005)
 
+    def close(self) -> None:
+        """Remove the agent's own group if no task has one in it."""
+        for folder in self._folders(""):
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
     def names(self) -> list[str]:
         """Keys of the groups that exist."""
         top = self.freezer("")

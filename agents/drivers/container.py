@@ -12,7 +12,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -76,12 +76,12 @@ class ContainerDriver:
         place = self._place(task)
         if Keeping(place.bundle).begun():
             return
-        self._prepare(task, bundle.configure(task, place, self._host))
-        self._networks.open(task.key, task.network)
-        said = self._run(task, self._runc.run(task.key, place.bundle))
-        if said:
-            self.remove(task)
-            raise start_failure(said, task.command[0])
+        with self._undone_on_failure(task):
+            self._prepare(task, bundle.configure(task, place, self._host))
+            self._networks.open(task.key, task.network)
+            said = self._run(task, self._runc.run(task.key, place.bundle))
+            if said:
+                raise start_failure(said, task.command[0])
 
     def inspect(self, task: Task) -> Condition:
         """Tell what it is from the keeper's files and the freezer: no command is run."""
@@ -115,6 +115,8 @@ class ContainerDriver:
 
     def dump(self, task: Task, images: Path) -> None:
         """Write memory, and what the container was, below ``images``; it stays frozen."""
+        if self._toolchain.criu is None:
+            raise DriverError("checkpoint-unable", "; ".join(self._toolchain.missing))
         self._hold_restored(task)
         place = self._place(task)
         images.mkdir(parents=True, exist_ok=True)
@@ -131,16 +133,15 @@ class ContainerDriver:
             self._hold_restored(task)
             return
         dumped = json.loads((images / "config.json").read_text())
-        self._prepare(task, bundle.reconfigure(dumped, task, place, self._host))
-        bundle.tell_criu(place, leave_stopped=True)
-        self._stopped(task).touch()
-        said = self._run(task, self._runc.restore(task.key, place.bundle, images.absolute()))
-        if said:
-            log = place.bundle / "work" / "restore.log"
-            error = failure("restore-failed", "The replica cannot be restored here", log, said)
-            self.remove(task)
-            raise error
-        self._hold_restored(task)
+        with self._undone_on_failure(task):
+            self._prepare(task, bundle.reconfigure(dumped, task, place, self._host))
+            bundle.tell_criu(place, leave_stopped=True)
+            self._stopped(task).touch()
+            said = self._run(task, self._runc.restore(task.key, place.bundle, images.absolute()))
+            if said:
+                log = place.bundle / "work" / "restore.log"
+                raise failure("restore-failed", "The replica cannot be restored here", log, said)
+            self._hold_restored(task)
 
     def stop(self, task: Task, grace_s: float) -> None:
         """Ask every process to end, then kill them.
@@ -150,10 +151,11 @@ class ContainerDriver:
         """
         keeping = self._keeping(task)
         if grace_s > 0 and self.inspect(task).state == "running":
+            deaf = keeping.deaf()
             self._signal(task, signal.SIGTERM)
             end = time.monotonic() + grace_s
             while keeping.alive() and time.monotonic() < end:
-                if keeping.deaf() and self._cgroups.processes(task.key) == [keeping.pid()]:
+                if deaf and self._cgroups.processes(task.key) == [keeping.pid()]:
                     break
                 time.sleep(0.01)
         self._kill(task)
@@ -180,6 +182,10 @@ class ContainerDriver:
         self._networks.sweep()
         return sorted(path.name for path in self._tasks.iterdir())
 
+    def close(self) -> None:
+        """Remove the agent's control group if it is empty."""
+        self._cgroups.close()
+
     def pid(self, task: Task) -> int | None:
         """The container's first process, while it lives."""
         keeping = self._keeping(task)
@@ -192,6 +198,14 @@ class ContainerDriver:
     def close_gate(self, task: Task) -> None:
         """Take its interface off the job's bridge."""
         self._networks.close(task.key)
+
+    @contextlib.contextmanager
+    def _undone_on_failure(self, task: Task) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.remove(task)
+            raise
 
     def _place(self, task: Task) -> Place:
         folder = self._tasks / task.key

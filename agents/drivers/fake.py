@@ -151,6 +151,9 @@ class FakeDriver:
         """Keys of all tasks that have begun."""
         return sorted(path.parent.name for path in self.state.glob("replicas/*/life.json"))
 
+    def close(self) -> None:
+        """Nothing is shared."""
+
     def _file(self, task: Task) -> Path:
         return task.folder / "life.json"
 

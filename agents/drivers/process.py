@@ -251,6 +251,10 @@ class ProcessDriver:
         handles = [path.parent.name for path in self.state.glob("replicas/*/process")]
         return sorted({*groups, *handles})
 
+    def close(self) -> None:
+        """Remove the agent's control group if it is empty."""
+        self.cgroups.close()
+
 
 def find_program(task: Task, workspace: Path) -> str:
     """Find the program. Raises ``command-not-found`` or ``command-not-executable``."""

@@ -64,11 +64,9 @@ class Running:
         await self.stop()
         await self.agent.close()
         node = self.agent.node
-        for key in node.driver.leftovers():
+        for key in await asyncio.to_thread(node.driver.leftovers):
             await asyncio.to_thread(node.driver.remove, node.bare_task(key))
-        groups = getattr(node.driver, "cgroups", None)
-        if groups is not None and groups.able:
-            groups.remove("")
+        node.driver.close()
 
 
 @pytest_asyncio.fixture

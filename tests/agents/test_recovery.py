@@ -76,11 +76,9 @@ class Machine:
             if str(self.config.state) in (process.info["cmdline"] or []):
                 process.kill()
         node = self.node()
-        assert isinstance(node.driver, ProcessDriver)
         for key in node.driver.leftovers():
             node.driver.remove(node.bare_task(key))
-        if node.driver.cgroups.able:
-            node.driver.cgroups.remove("")
+        node.driver.close()
 
 
 @pytest_asyncio.fixture
