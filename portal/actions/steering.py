@@ -80,6 +80,7 @@ def resume_job(user: User, job: Job) -> None:
             if not locked.pause_asked:
                 raise _conflict(f"Job {job.id} is not paused.")
             locked.pause_asked = False
+            _turn_back(locked)
         else:
             locked.state = JobState.WAITING
             locked.waiting_since = now
@@ -87,6 +88,14 @@ def resume_job(user: User, job: Job) -> None:
         locked.save()
         job_changed(locked)
         wake()
+
+
+def _turn_back(job: Job) -> None:
+    """The job is still on its way out: let it wait for devices once it has left."""
+    placement = present_placement(job)
+    if placement is not None and placement.then == Then.PAUSE:
+        placement.then = Then.QUEUE
+        placement.save()
 
 
 def migrate_job(user: User, job: Job, node: str = "") -> None:

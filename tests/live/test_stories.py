@@ -95,6 +95,18 @@ def test_a_gang_is_frozen_before_any_of_it_is_stored(town: Town) -> None:
     assert Checkpoint.objects.get(job=job).images.count() == 2
 
 
+def test_resumed_while_it_still_leaves(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit()
+    town.rest()
+    pause_job(town.user, job)
+    resume_job(town.user, job)
+    town.rest()
+    assert town.where(job) == ["n1"]
+    assert job.epoch == 2, "it left, and came back at the same step"
+    assert puppet.computed[-1] == (job.id, 0, 2)
+
+
 def test_a_failing_dump_leaves_the_job_running(town: Town) -> None:
     puppet = town.node("n1", 1)
     job = town.submit()
