@@ -11,11 +11,13 @@ from rest_framework import exceptions, status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from agents.checkpoints import CheckpointError, NotStoredError, StoreUnreachableError
 from portal.actions.signing import TooManyAttempts
 from portal.actions.uploads import TooLarge
 from portal.refusals import Refused
 
 STATUSES = {TooManyAttempts: 429, TooLarge: 413}
+STORE_STATUSES = {NotStoredError: 404, StoreUnreachableError: 503}
 IDS = {
     exceptions.NotAuthenticated: "not-authenticated",
     exceptions.AuthenticationFailed: "not-authenticated",
@@ -31,6 +33,8 @@ def answer_error(error: Exception, context: dict[str, Any]) -> Response | None:
     """Answer what went wrong as ``{"id", "detail", "fields"}``; None leaves it to Django."""
     if isinstance(error, Refused):
         return refusal(error)
+    if isinstance(error, CheckpointError):
+        return shape(error.id, str(error), STORE_STATUSES.get(type(error), 410))
     if isinstance(error, RequestDataTooBig):
         return shape("too-large", "The fields of this request are too large.", 413)
     if isinstance(error, SuspiciousOperation):

@@ -44,7 +44,7 @@ class VariablesField(serializers.Field[dict[str, str], Any, dict[str, str], Any]
     """Names and values; text is JSON, or a line ``NAME=value`` each."""
 
     default_error_messages = {
-        "type": 'Give names and text values, e.g. {"EPOCHS": "10"}.',
+        "type": 'Give names and text values, e.g. {{"EPOCHS": "10"}}.',
         "line": "Write NAME=value on each line; this one is not: {line}",
     }
 
