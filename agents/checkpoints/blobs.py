@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import secrets
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,6 +81,7 @@ class Folder:
         self.path = path
         self.lanes = os.cpu_count() or 1
         self._durable = durable
+        self._writer = secrets.token_hex(6)
         self._numbers = itertools.count()
         with told(f"The chunk store {path}"):
             path.mkdir(parents=True, exist_ok=True)
@@ -143,7 +145,7 @@ class Folder:
     def _write(self, key: str, data: bytes, *, sync: bool) -> None:
         path = f"{self.path}/{key}"
         folder, name = os.path.split(path)
-        half = f"{folder}/.{name}.{os.getpid()}.{next(self._numbers)}"
+        half = f"{folder}/.{name}.{self._writer}.{next(self._numbers)}"
         try:
             try:
                 file = os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
