@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import fcntl
 import logging
 import os
@@ -19,6 +18,9 @@ from agents.guard import start_guard
 from agents.node import Node
 
 THREADS = 32
+GUARD_LOOK_S = 2.0
+
+log = logging.getLogger("tidepool")
 
 
 def main() -> int:
@@ -35,14 +37,8 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     os.environ.pop("TIDEPOOL_NODE_TOKEN", None)
-    with lock:
-        guard = start_guard(config.state)
-        try:
-            with asyncio.Runner(loop_factory=_loop) as runner:
-                runner.run(serve(node))
-        finally:
-            node.driver.close()
-            guard.poll()
+    with lock, asyncio.Runner(loop_factory=_loop) as runner:
+        runner.run(serve(node))
     return 0
 
 
@@ -67,14 +63,31 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 async def serve(node: Node) -> None:
-    """Run the agent until a signal asks it to stop."""
+    """Run the agent until a signal asks it to stop; a second signal changes nothing."""
     loop = asyncio.get_running_loop()
     loop.set_default_executor(ThreadPoolExecutor(THREADS, thread_name_prefix="verb"))
-    running = asyncio.create_task(Agent(node).run())
+    asked = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, running.cancel)
-    with contextlib.suppress(asyncio.CancelledError):
-        await running
+        loop.add_signal_handler(number, asked.set)
+    running = asyncio.create_task(Agent(node).run())
+    guarding = asyncio.create_task(keep_guard(node))
+    stopping = asyncio.create_task(asked.wait())
+    await asyncio.wait({running, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    for task in (running, stopping, guarding):
+        task.cancel()
+    results = await asyncio.gather(running, stopping, guarding, return_exceptions=True)
+    node.driver.close()
+    if isinstance(results[0], Exception):
+        raise results[0]
+
+
+async def keep_guard(node: Node) -> None:
+    """Have a guard at all times; it ends by itself after the agent."""
+    while True:
+        guard = start_guard(node.config.state)
+        while guard.poll() is None:
+            await asyncio.sleep(GUARD_LOOK_S)
+        log.warning("the guard has ended; starting another")
 
 
 if __name__ == "__main__":

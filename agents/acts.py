@@ -81,7 +81,7 @@ async def restore(replica: Replica) -> None:
 async def freeze(replica: Replica) -> None:
     """Close the gate and stop it from running."""
     node, watch = replica.node, Stopwatch()
-    task = node.task(_desired(replica))
+    task = node.held_task(_desired(replica))
     with watch.phase("gate"):
         await thread(node.driver.close_gate, task)
     with watch.phase("freeze"):
@@ -94,7 +94,7 @@ async def thaw(replica: Replica) -> None:
     node = replica.node
     fresh = replica.record.stage is Stage.RESTORED
     watch = Stopwatch(replica.record.fact.phases if fresh else None)
-    task = node.task(_desired(replica))
+    task = node.held_task(_desired(replica))
     with watch.phase("resume"):
         await thread(node.driver.thaw, task)
     began = {**CLEAN, "started_at": time.time()} if fresh else CLEAN
@@ -106,7 +106,7 @@ async def park(replica: Replica) -> None:
     node = replica.node
     if replica.saving is not None:
         await asyncio.wait({replica.saving})
-    task = node.task(_desired(replica))
+    task = node.held_task(_desired(replica))
     images = task.folder / "images"
     await thread(shutil.rmtree, images, ignore_errors=True)
     try:
@@ -125,7 +125,7 @@ async def park(replica: Replica) -> None:
 async def collect(replica: Replica) -> None:
     """End what the command left behind, then store its workspace as its outputs."""
     node = replica.node
-    task = node.task(replica.record.desired)
+    task = node.held_task(replica.record.desired)
     await thread(node.driver.stop, task, 0.0)
     chunks = await thread(lambda: node.store)
     stored = await thread(store_tree, chunks, task.folder / "workspace")

@@ -9,7 +9,6 @@ import platform
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 
-import msgspec
 import psutil
 
 from agents import acts
@@ -32,6 +31,9 @@ from agents.replica import Replica
 from agents.telemetry import Meter, tell_telemetry
 
 log = logging.getLogger("tidepool.agent")
+
+PROBE_S = 10.0
+"""Seconds between two looks at the health of the devices."""
 
 
 class Agent:
@@ -201,6 +203,17 @@ class Agent:
             group.create_task(self.node.board.tell(send))
             group.create_task(self.node.outputs.pump(send))
             group.create_task(tell_telemetry(Meter(self.node), self._holding, send))
+            group.create_task(self._tell_sickness(send))
+
+    async def _tell_sickness(self, send: Send) -> None:
+        """Say hello again when a device has fallen ill or come back."""
+        known = await thread(self.node.devices.probe)
+        while True:
+            await asyncio.sleep(PROBE_S)
+            now = await thread(self.node.devices.probe)
+            if now != known:
+                known = now
+                await send(await self.hello())
 
     def _holding(self) -> Sequence[Record]:
         return [r.record for r in self.replicas.values() if r.record.stage in ALIVE]
@@ -211,8 +224,3 @@ def _release() -> str:
         return f"{version('tidepool')} ({platform.machine()})"
     except PackageNotFoundError:
         return platform.machine()
-
-
-def describe(hello: Hello) -> str:
-    """The node's description as JSON, for people."""
-    return msgspec.json.format(msgspec.json.encode(hello), indent=2).decode()

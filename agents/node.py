@@ -18,7 +18,7 @@ from agents.facts import Board
 from agents.fencing import Lease
 from agents.journal import Journal
 from agents.output import Outputs
-from agents.protocol import Desired
+from agents.protocol import Desired, Network
 from agents.record import key_of
 from agents.stream import Marks
 from agents.workspaces import Workspaces
@@ -87,7 +87,11 @@ class Node:
             network=desired.network,
         )
 
-    def bare_task(self, key: str) -> Task:
+    def held_task(self, desired: Desired) -> Task:
+        """Enough for what is there already, whatever has become of its devices."""
+        return self.bare_task(key_of(desired), desired.network)
+
+    def bare_task(self, key: str, network: Network | None = None) -> Task:
         """Enough to remove something whose record was lost."""
         return Task(
             key=key,
@@ -96,6 +100,7 @@ class Node:
             command=(),
             environment={},
             cpus=0.0,
+            network=network,
         )
 
     def _mark(self, key: str, marks: Marks) -> None:

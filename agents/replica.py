@@ -26,6 +26,8 @@ log = logging.getLogger("tidepool.replica")
 RETRY_S = (0.2, 5.0)
 COLLECT_TRIES = 3
 CODE_TRIES = 1000
+AUDIT_S = 5.0
+"""Seconds after which a replica that just runs is looked at all the same."""
 
 
 class Replica:
@@ -170,22 +172,22 @@ class Replica:
         if self.record.stage not in ALIVE:
             await self._changed.wait()
             return
-        task = self.node.task(self.record.desired)
+        task = self.node.held_task(self.record.desired)
         ended = asyncio.ensure_future(until_ended(self.node.driver, task))
         changed = asyncio.ensure_future(self._changed.wait())
         try:
-            await asyncio.wait({ended, changed}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({ended, changed}, timeout=AUDIT_S, return_when="FIRST_COMPLETED")
+            quiet = not changed.done()
         finally:
             for future in (ended, changed):
                 future.cancel()
             await asyncio.gather(ended, changed, return_exceptions=True)
-        if ended.done() and not ended.cancelled():
+        if quiet:
             await self.notice_end()
 
     async def notice_end(self) -> bool:
-        """Look whether it ended by itself, and mark it so."""
-        task = self.node.task(self.record.desired)
-        condition = await self._condition(task)
+        """Look whether it ended by itself, or was frozen by the guard, and mark it so."""
+        condition = await self._condition(self.node.held_task(self.record.desired))
         if condition.state == "exited":
             await self._exited(condition)
             return True
@@ -194,6 +196,8 @@ class Replica:
                 Stage.FAILED, error="replica-lost", detail="Its processes vanished from the node."
             )
             return True
+        if condition.state == "frozen" and self.record.stage is Stage.RUNNING:
+            await self.mark(Stage.FROZEN, stopped_at=time.time())
         return False
 
     async def _condition(self, task: Task) -> Condition:

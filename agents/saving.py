@@ -28,7 +28,7 @@ async def store(replica: Replica) -> None:
     if replica.saving is not None:
         await asyncio.wait({replica.saving})
     watch = Stopwatch(replica.record.fact.phases)
-    task = node.task(desired)
+    task = node.held_task(desired)
     images = task.folder / "images"
     replica.record.tried = desired.checkpoint
     await thread(shutil.rmtree, images, ignore_errors=True)

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from agents import agent
 from agents.checkpoints import list_files
+from agents.devices.fake import FakeDevices
 from agents.protocol import Launch, State, Want
 from tests.agents.conftest import Begin
 from tests.agents.portal import Portal, wish
@@ -176,3 +178,15 @@ async def test_telemetry_names_devices_and_replicas(portal: Portal, begin: Begin
     use = {device.id: device.utilisation for device in portal.telemetry[-1].devices}
     assert use == {"h1000": 0.0, "h1001": 1.0}
     assert portal.telemetry[-1].replicas[0].job == 1
+
+
+async def test_a_device_that_falls_ill_is_told(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agent, "PROBE_S", 0.05)
+    running = begin(devices="fake:2:H100")
+    await portal.linked()
+    devices = running.agent.node.devices
+    assert isinstance(devices, FakeDevices)
+    devices.sick["h1001"] = "it fell off the bus"
+    await portal.until(lambda: portal.hellos[-1].devices[1].sick == "it fell off the bus")

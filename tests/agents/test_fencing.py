@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from agents import replica
 from agents.fencing import FREEZE_AT, Lease, uptime
 from agents.protocol import State
 from tests.agents.conftest import Begin
@@ -24,9 +25,9 @@ async def test_a_cut_off_node_freezes_itself_and_thaws_when_it_is_wanted(
     await portal.want(wish(1, "sleep", "1000"))
     await portal.fact(State.RUNNING)
     await portal.close()
-    replica = running.agent.replicas["j1-r0-e1"]
+    mine = running.agent.replicas["j1-r0-e1"]
     async with asyncio.timeout(20):
-        while replica.record.stage != "frozen":
+        while mine.record.stage != "frozen":
             await asyncio.sleep(0.01)
     task = running.agent.node.bare_task("j1-r0-e1")
     assert running.agent.node.driver.inspect(task).state == "frozen"
@@ -41,9 +42,9 @@ async def test_given_up_meanwhile_it_never_runs_again(portal: Portal, begin: Beg
     await portal.want(wish(1, "forever"))
     await portal.fact(State.RUNNING)
     await portal.close()
-    replica = running.agent.replicas["j1-r0-e1"]
+    mine = running.agent.replicas["j1-r0-e1"]
     async with asyncio.timeout(20):
-        while replica.record.stage != "frozen":
+        while mine.record.stage != "frozen":
             await asyncio.sleep(0.01)
     portal.history.clear()
     await portal.want(wish(1, "forever", epoch=2))
@@ -73,3 +74,19 @@ async def test_a_restarted_agent_keeps_its_lease(tmp_path: Path) -> None:
 async def test_a_damaged_lease_is_no_lease(tmp_path: Path, text: str) -> None:
     (tmp_path / "lease").write_text(text)
     assert Lease(tmp_path / "lease").freeze_at == float("inf")
+
+
+async def test_what_the_guard_froze_for_nothing_goes_on(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replica, "AUDIT_S", 0.05)
+    running = begin()
+    await portal.linked()
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+    driver, task = running.agent.node.driver, running.agent.node.bare_task("j1-r0-e1")
+    portal.history.clear()
+    driver.freeze(task)
+    await portal.until(lambda: any(fact.state is State.FROZEN for fact in portal.history))
+    await portal.fact(State.RUNNING)
+    assert driver.inspect(task).state == "running"
