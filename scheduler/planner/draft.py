@@ -59,6 +59,8 @@ class Draft:
         self.reserved: dict[str, Reservation] = {}
         self.hungry: set[str] = set()
         """Device kinds for which someone waits who may have them."""
+        self.above_promise: set[int] | None = None
+        """Ranks of the tiers of which a job is above its promise, once that is worked out."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}
         recent = sum(1 for moment in snapshot.moved_at if moment > self.now - HOUR)
         self.moves_left = policy.moves_per_hour - recent
@@ -78,14 +80,16 @@ class Draft:
         """Whether this plan says nothing about a job yet."""
         return id_ not in self.leaving and id_ not in self.moved and id_ not in self.placed
 
-    def refusal(self, account: Account | None, kind: str, count: int) -> Refusal | None:
-        """Why the tenant may not take so many more devices of a kind."""
+    def refusal(
+        self, account: Account | None, kind: str, count: int, *, idle: bool = True
+    ) -> Refusal | None:
+        """Why the tenant may not take so many more devices of a kind (from the idle ones)."""
         if account is None or not self.policy.quotas:
             return None
-        free = self.fleet.free(kind) if self.accounts.keepers else 0
+        free = self.fleet.free(kind) if idle and self.accounts.keepers else None
         return self.accounts.refusal(account, kind, count, free)
 
-    def permitted(self, job: Job, need: Need, count: int) -> Sequence[Pool]:
+    def permitted(self, job: Job, need: Need, count: int, *, idle: bool = True) -> Sequence[Pool]:
         """The pools whose kind the tenant and the reservations leave open for ``count`` devices."""
         pools = self.fleet.suiting(need)
         if not self.reserved and (not self.policy.quotas or not self.accounts.by_id):
@@ -94,12 +98,17 @@ class Draft:
         open_: dict[str, bool] = {}
         for pool in pools:
             if pool.kind not in open_:
-                open_[pool.kind] = self.refusal(account, pool.kind, count) is None and (
-                    not self.reserved or self.passes(job, pool.kind, count)
-                )
+                open_[pool.kind] = self._open(job, account, pool.kind, count, idle=idle)
         if all(open_.values()):
             return pools
         return [pool for pool in pools if open_[pool.kind]]
+
+    def _open(
+        self, job: Job, account: Account | None, kind: str, count: int, *, idle: bool
+    ) -> bool:
+        if self.reserved and not self.passes(job, kind, count):
+            return False
+        return self.refusal(account, kind, count, idle=idle) is None
 
     def passes(self, job: Job, kind: str, count: int) -> bool:
         """Whether a reservation lets ``job`` go first: it is done in time, or can be pushed off."""

@@ -31,7 +31,7 @@ def shrink_for(line: Line, job: Job, draft: Draft) -> bool:
     if not givers:
         return False
     for size in line.sizes:
-        pools = draft.permitted(job, line.need, size.devices)
+        pools = draft.permitted(job, line.need, size.devices, idle=False)
         spare = sum(one.count - sizes(one.job)[-1].devices for one in givers)
         free = sum(pool.free for pool in pools)
         if not pools or free + spare < size.devices:
@@ -59,7 +59,7 @@ def _givers(pusher: Pusher, line: Line) -> list[Held]:
 
 def _may_ask(pusher: Pusher, held: Held) -> bool:
     draft, job = pusher.draft, held.job
-    if not movable(job) or not cool(draft, job):
+    if not movable(job) or not cool(draft, job) or not can_leave(held):
         return False
     if pusher.right(held) is not None:
         return True
@@ -205,7 +205,7 @@ def resize_as_asked(draft: Draft, held: Held) -> None:
     """Follow a person's wish for a number of devices, as nearly as sizes and room allow."""
     job = held.job
     asked = job.asked_devices
-    if asked is None or not movable(job):
+    if asked is None or not movable(job) or not can_leave(held):
         return
     legal = [size for size in sizes(job) if size.devices <= asked] or list(sizes(job)[-1:])
     for size in legal:

@@ -32,14 +32,22 @@ def never(job: Job, line: Line, draft: Draft) -> Why | None:
             reason = Reason.NO_JOINING_NODES
         numbers = {"wanted": smallest.devices, "largest": max(largest, joined)}
         return Why(reason=reason, numbers=numbers)
-    refusals = [
-        draft.refusal(line.account, kind, smallest.devices)
-        for kind in sorted({pool.kind for pool in pools})
-    ]
-    if refusals and all(one is not None and one.reason is Reason.OVER_LIMIT for one in refusals):
-        assert refusals[0] is not None
-        return Why(reason=Reason.OVER_LIMIT, numbers=refusals[0].numbers)
+    beyond = _over_limit(line, pools, smallest, draft)
+    if beyond is not None:
+        return beyond
     return _kept_gone(job, draft) if line.kept else None
+
+
+def _over_limit(line: Line, pools: list[Pool], size: Size, draft: Draft) -> Why | None:
+    """Whether the tenant may never use so many devices of any kind."""
+    if line.account is None or not draft.policy.quotas:
+        return None
+    ceilings = [line.account.ceiling(kind) for kind in sorted({pool.kind for pool in pools})]
+    if not ceilings or any(ceiling is None or ceiling[0] >= size.devices for ceiling in ceilings):
+        return None
+    limit, tenant = max(ceiling for ceiling in ceilings if ceiling is not None)
+    numbers = {"wanted": size.devices, "tenant": tenant, "limit": limit}
+    return Why(reason=Reason.OVER_LIMIT, numbers=numbers)
 
 
 def _missing(need: Need, fleet: Fleet) -> Why | None:

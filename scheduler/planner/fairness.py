@@ -60,6 +60,15 @@ class Account:
                 return account.over(kind) > 0
         return False
 
+    def ceiling(self, kind: str) -> tuple[int, TenantId] | None:
+        """The hard limit of its branch, and who sets it; ``None`` if there is none."""
+        limits = [
+            (quota.reserved + quota.borrow, account.tenant.id)
+            for account in self.path
+            if (quota := account.quota(kind)) is not None and quota.borrow is not None
+        ]
+        return min(limits, default=None)
+
     @property
     def neutral(self) -> bool:
         """Whether no quota in its branch says anything."""
@@ -103,8 +112,11 @@ class Accounts:
     def get(self, id_: TenantId) -> Account | None:
         return self.by_id.get(id_)
 
-    def refusal(self, account: Account, kind: str, count: int, free: int) -> Refusal | None:
-        """Why ``account`` may not take ``count`` more devices of ``kind``, ``free`` being idle."""
+    def refusal(self, account: Account, kind: str, count: int, free: int | None) -> Refusal | None:
+        """Why ``account`` may not take ``count`` more devices of ``kind``, ``free`` being idle.
+
+        Without ``free`` only the limits are looked at: others would leave for it.
+        """
         for above in account.path:
             quota = above.quota(kind)
             if quota is None or quota.borrow is None:
@@ -116,9 +128,9 @@ class Accounts:
                     "tenant": above.tenant.id, "used": used, "limit": limit, "wanted": count,
                 }  # fmt: skip
                 return Refusal(reason, numbers, above, used + count - limit)
-        if self.keepers and not account.entitled(kind, count):
+        if free is not None and self.keepers and not account.entitled(kind, count):
             aside = self.aside(account, kind)
-            if free - aside < count:
+            if aside and free - aside < count:
                 return Refusal(Reason.SET_ASIDE, {"free": free, "aside": aside, "wanted": count})
         return None
 

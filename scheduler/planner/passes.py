@@ -18,6 +18,7 @@ from scheduler.planner.policy import Backfill, Policy
 from scheduler.planner.preemption import push_off, spare
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, Snapshot
+from scheduler.planner.victims import surplus
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
@@ -52,13 +53,16 @@ def admit(draft: Draft) -> dict[Line, Why | None]:
     policy, now = draft.policy, draft.now
     stopped: dict[Line, Why | None] = {}
     heap: list[tuple[Key, Line]] = []
+    hopeless: list[tuple[Key, Line]] = []
     for line in draft.memory.queue.lines.values():
         line.at = 0
         _look(line, draft)
         if line.structural is not None:
-            stopped[line] = line.structural
+            hopeless.append((line.entries[0][0], line))
         else:
             heap.append((standing(line, policy, now), line))
+    for _, line in sorted(hopeless):
+        stopped[line] = line.structural
     heapify(heap)
     ahead: Job | None = None
     while heap:
@@ -93,13 +97,14 @@ def _look(line: Line, draft: Draft) -> None:
 def serve(line: Line, draft: Draft) -> bool:
     """Place the job whose turn it is, by the gentlest remedy that works."""
     job, policy = line.job, draft.policy
-    if line.blocked_at == draft.memory.loosened:
+    # Whoever leaves or moves in this plan may leave room over.
+    stirred = draft.leaving or draft.moved
+    blocked = line.blocked_at == draft.memory.loosened and not stirred
+    if blocked and not surplus(line, draft):
         return _stand(line, job, draft, worked=False)
     if line.kept:
-        found = come_back(job, draft)
-        line.blocked_at = -1 if found else draft.memory.loosened
-        return found
-    fit = draft.fit(job, line.need, wanted_sizes(job, line))
+        return come_back(job, draft)
+    fit = None if blocked else draft.fit(job, line.need, wanted_sizes(job, line))
     if fit is not None:
         size, spots = fit
         draft.place(job, size, spots, draft.why_placed(job, size))

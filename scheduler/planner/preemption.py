@@ -29,7 +29,7 @@ def push_off(line: Line, job: Job, draft: Draft) -> bool:
     """Place ``job`` where others have to leave for it."""
     pusher = Pusher(line, job, draft)
     for size in (line.sizes[0], line.sizes[-1])[: len(line.sizes)]:
-        pools = draft.permitted(job, line.need, size.devices)
+        pools = draft.permitted(job, line.need, size.devices, idle=False)
         found = _own_first(pusher, line, size, pools) if not pools else None
         if pools:
             index = yielders(draft, pusher)
@@ -381,6 +381,7 @@ def spare(draft: Draft) -> None:
     """Let stay whoever turned out not to be needed, now that the whole plan is written."""
     if not draft.leaving or len(draft.placed) < 2:
         return
+    draft.reserved.clear()
     for place in [place for place in draft.placed.values() if place.after]:
         for id_ in place.after:
             if id_ in draft.leaving:
@@ -392,7 +393,6 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
     place = draft.placed[beneficiary]
     job, size, need = draft.plans[beneficiary]
     ledger = draft.ledger
-    mine = ledger.held[beneficiary]
     if any(_taken(part.bin, part.mask, beneficiary) for part in victim.parts):
         return
     with ledger.tentatively() as attempt:
@@ -403,9 +403,8 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
         if spots is None:
             return
         rest = tuple(id_ for id_ in place.after if id_ != victim.job.id)
-        numbers = {"count": len(rest), "devices": mine.count, "wanted": job.devices}
-        reason = place.why.reason if rest else Reason.FITS
-        draft.place(job, size, spots, Why(reason=reason, numbers=numbers), rest)
+        why = Why(reason=Reason.MADE_ROOM, numbers={"count": len(rest)})
+        draft.place(job, size, spots, why if rest else draft.why_placed(job, size), rest)
         attempt.keep()
     del draft.leaving[victim.job.id]
 

@@ -1,0 +1,82 @@
+"""What must never happen, on generated fleets."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, settings
+
+from scheduler.planner import Hold, Memory, Policy, Roster, Snapshot, plan
+from scheduler.planner.invariants import check
+from scheduler.planner.paper import enacted
+from tests.planner.strategies import policies, seeds, snapshots
+
+quick = settings(max_examples=150, deadline=None, derandomize=True)
+
+
+@quick
+@given(snapshots, policies)
+def test_no_rule_is_broken(snapshot: Snapshot, policy: Policy) -> None:
+    assert check(snapshot, plan(snapshot, policy), policy) == []
+
+
+@quick
+@given(snapshots, policies, seeds)
+def test_the_order_of_rows_does_not_matter(snapshot: Snapshot, policy: Policy, seed: int) -> None:
+    shuffled = mixed(snapshot, seed)
+    assert sorted(map(repr, plan(shuffled, policy))) == sorted(map(repr, plan(snapshot, policy)))
+
+
+def mixed(snapshot: Snapshot, seed: int) -> Snapshot:
+    """The same facts in another order."""
+    dice = random.Random(seed)
+    return replace(
+        snapshot,
+        nodes=tuple(dice.sample(snapshot.nodes, len(snapshot.nodes))),
+        jobs=tuple(dice.sample(tuple(snapshot.jobs), len(snapshot.jobs))),
+        tenants=tuple(dice.sample(snapshot.tenants, len(snapshot.tenants))),
+        tiers=tuple(dice.sample(snapshot.tiers, len(snapshot.tiers))),
+    )
+
+
+@quick
+@given(snapshots, policies)
+def test_planning_settles(snapshot: Snapshot, policy: Policy) -> None:
+    settle(snapshot, policy)
+
+
+def settle(snapshot: Snapshot, policy: Policy) -> Snapshot:
+    """Apply, plan again: within as many rounds as there are jobs only holds remain."""
+    for _ in range(len(snapshot.jobs) + 2):
+        decided = plan(snapshot, policy)
+        assert check(snapshot, decided, policy) == []
+        if all(isinstance(decision, Hold) for decision in decided):
+            return snapshot
+        snapshot = enacted(snapshot, decided)
+    raise AssertionError(f"still moving: {decided}")
+
+
+@quick
+@given(snapshots, policies, seeds)
+def test_a_plan_does_not_depend_on_what_is_remembered(
+    snapshot: Snapshot, policy: Policy, seed: int
+) -> None:
+    recall(snapshot, policy, seed)
+
+
+def recall(snapshot: Snapshot, policy: Policy, seed: int) -> None:
+    """A few cycles, of whose plans only a part comes true, with a memory and without."""
+    dice, memory = random.Random(seed), Memory()
+    roster = Roster(snapshot.jobs)
+    for step in range(4):
+        snapshot = replace(snapshot, jobs=roster, now=snapshot.now + 400.0 * step)
+        remembered = plan(snapshot, policy, memory)
+        assert remembered == plan(replace(snapshot, jobs=tuple(roster)), policy)
+        then = {job.id: job for job in enacted(snapshot, remembered).jobs}
+        chosen = [id_ for id_ in sorted(then) if dice.random() < 0.7]
+        gone = [id_ for id_ in sorted(then) if dice.random() < 0.1]
+        changed = [
+            then[id_] for id_ in chosen if id_ not in gone and then[id_] is not roster.get(id_)
+        ]
+        roster = roster.changed(changed, gone)
