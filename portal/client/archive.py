@@ -109,8 +109,8 @@ def read_pattern(line: str) -> Pattern | None:
 
 def translate(glob: str) -> str:
     """Turn a glob into an expression for whole names; ``**`` crosses folders, ``*`` does not."""
-    parts = re.split(r"(\*\*/|/\*\*|\*|\?|\[[^]]+])", glob)
-    known = {"**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}
+    parts = re.split(r"(/\*\*/|\*\*/|/\*\*|\*|\?|\[[^]]+])", glob)
+    known = {"/**/": "/(?:.*/)?", "**/": "(?:.*/)?", "/**": "/.*", "*": "[^/]*", "?": "[^/]"}
     return "".join(
         known.get(part) or (part.replace("[!", "[^") if part[:1] == "[" else re.escape(part))
         for part in parts
