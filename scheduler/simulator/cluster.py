@@ -57,7 +57,7 @@ class SimulatedCluster:
     ) -> None:
         self.start = arrivals[0].submitted_at if arrivals else 0.0
         self.clock = Clock(self.start)
-        self.people = People(fleet, arrivals, policy.half_life_s)
+        self.people = People(fleet, arrivals, policy)
         self.floor = Floor(fleet, costs, self.clock, self.people)
         self.chronicle = Chronicle(self.start)
         self.holds: Counter[str] = Counter()

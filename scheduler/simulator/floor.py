@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from scheduler.planner import Job, JobId, MoveCost, Node, NodeId, Phase, Remedy, Seat, TierId
+from scheduler.planner import Job, JobId, MoveCost, Node, NodeId, Phase, Remedy, Seat
 from scheduler.simulator.arrivals import Arrival
 from scheduler.simulator.clock import Clock, What
 from scheduler.simulator.fleets import Fleet
-from scheduler.simulator.lives import Life, first_job, held
+from scheduler.simulator.lives import Intake, Life, altered, held
 from scheduler.simulator.occupancy import Occupancy
 from scheduler.simulator.people import People
 from scheduler.simulator.physics import Costs, slowest_link
@@ -42,7 +40,7 @@ class Floor:
         """Paused jobs, whose memory is still on their nodes."""
         self._nodes: dict[NodeId, Node] = {node.id: node for node in fleet.nodes}
         self._free_at: dict[str, float] = {}
-        self._default_tier: TierId = min(fleet.tiers, key=lambda tier: (tier.rank, tier.id)).id
+        self._intake = Intake(fleet, costs)
 
     def life(self, job: JobId) -> Life:
         """The job of this id."""
@@ -52,14 +50,7 @@ class Floor:
 
     def arrive(self, arrival: Arrival) -> Life:
         """A user submits a job."""
-        job = first_job(
-            len(self.lives),
-            arrival,
-            self.fleet,
-            self.costs,
-            at=arrival.submitted_at,
-            default_tier=self._default_tier,
-        )
+        job = self._intake.job(len(self.lives), arrival)
         life = Life(arrival, job)
         self.lives.append(life)
         self.changed[job.id] = job
@@ -150,7 +141,7 @@ class Floor:
             seconds = self._checkpoint_cost(life)
             life.restored_work = life.worked
         elif remedy is Remedy.PAUSE:
-            kept = life.job.seats
+            kept = life.seats
             self._kept[life.job.id] = life
             life.restored_work = life.worked
         else:
@@ -160,7 +151,7 @@ class Floor:
             life.phase = Phase.MOVING
             life.moving_since = self.clock.now
             self.clock.set(self.clock.now + seconds, What.LEFT, self._number(life), life.turn)
-            self._show(life, seats=(), kept_on=kept)
+            self._show(life, kept_on=kept)
         else:
             self._wait_again(life, kept)
 
@@ -172,7 +163,7 @@ class Floor:
     def lose_node(self, node: NodeId) -> None:
         """A node is gone: the jobs on it go back to their last checkpoint."""
         for life in list(self.holding.values()):
-            if any(seat.node == node for seat in life.job.seats):
+            if any(seat.node == node for seat in life.seats):
                 self._lose(life)
         for life in list(self._kept.values()):
             if any(seat.node == node for seat in life.job.kept_on):
@@ -221,10 +212,11 @@ class Floor:
             return
         if seconds:
             until = self.clock.now + seconds
-            self._free_at.update(dict.fromkeys(held(life.job.seats), until))
-            life.left = tuple({seat.node: None for seat in life.job.seats})
-        self.occupancy.give(life.job.seats, life.devices)
+            self._free_at.update(dict.fromkeys(held(life.seats), until))
+            life.left = tuple({seat.node: None for seat in life.seats})
+        self.occupancy.give(life.seats, life.devices)
         life.devices = 0
+        life.seats = ()
         del self.holding[life.job.id]
 
     def _wait_again(self, life: Life, kept: tuple[Seat, ...]) -> None:
@@ -232,7 +224,6 @@ class Floor:
         self._count_waiting(life, 1)
         self._show(
             life,
-            seats=(),
             kept_on=kept,
             has_image=life.restored_work > 0 and not kept,
             waiting_since=self.clock.now,
@@ -253,28 +244,28 @@ class Floor:
         self.holding[life.job.id] = life
         self._kept.pop(life.job.id, None)
         self.occupancy.take(seats, life.devices)
-        life.job = replace(life.job, seats=seats, kept_on=())
+        life.seats = seats
 
     def _show(self, life: Life, **changes: object) -> None:
         """Replace what the planner sees of the job."""
         now, job = self.clock.now, life.job
-        life.job = self.changed[job.id] = replace(
-            job,
-            phase=life.phase,
-            worked_s=life.worked,
-            delivered=life.delivered,
-            entitled=life.arrival.gpus * (now - job.submitted_at),
-            at_stake_s=life.worked if job.remedy is Remedy.REQUEUE else 0.0,
-            moves=life.migrations + life.resizes,
-            last_moved_at=life.moved_at,
-            measured_at=now,
-            **changes,  # type: ignore[arg-type]
-        )
+        changes["phase"] = life.phase
+        changes["seats"] = life.seats
+        changes["worked_s"] = life.worked
+        changes["delivered"] = life.delivered
+        changes["entitled"] = life.arrival.gpus * (now - job.submitted_at)
+        changes["measured_at"] = now
+        changes["moves"] = life.migrations + life.resizes
+        changes["last_moved_at"] = life.moved_at
+        changes.setdefault("kept_on", ())
+        if job.remedy is Remedy.REQUEUE:
+            changes["at_stake_s"] = life.worked
+        life.job = self.changed[job.id] = altered(job, changes)
 
     # -- prices ------------------------------------------------------------------------------
 
     def _checkpoint_cost(self, life: Life) -> float:
-        nodes = len({seat.node for seat in life.job.seats})
+        nodes = len({seat.node for seat in life.seats})
         return self.costs.move(life.job.bytes, nodes, nodes).checkpoint_s
 
     def _restore_cost(self, life: Life, seats: tuple[Seat, ...]) -> float:
@@ -282,7 +273,7 @@ class Floor:
         return cost.transfer_s + cost.restore_s
 
     def _move_cost(self, life: Life, seats: tuple[Seat, ...]) -> MoveCost:
-        return self._cost_between(life, tuple({seat.node for seat in life.job.seats}), seats)
+        return self._cost_between(life, tuple({seat.node for seat in life.seats}), seats)
 
     def _cost_between(
         self, life: Life, sources: tuple[NodeId, ...], seats: tuple[Seat, ...]

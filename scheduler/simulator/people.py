@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from scheduler.planner import Tenant, TenantId, Tier, TierId
+from scheduler.planner import Ordering, Policy, Tenant, TenantId, Tier, TierId
 from scheduler.simulator.arrivals import Arrival
 from scheduler.simulator.fleets import Fleet
 
@@ -16,7 +16,7 @@ REFRESHED_EVERY_S = 300.0
 class People:
     """Tenants with their usage, decayed with the half-life of the fleet's fair share."""
 
-    def __init__(self, fleet: Fleet, arrivals: Sequence[Arrival], half_life_s: float) -> None:
+    def __init__(self, fleet: Fleet, arrivals: Sequence[Arrival], policy: Policy) -> None:
         known = {tenant.id for tenant in fleet.tenants}
         named = {TenantId(each.tenant): None for each in arrivals}
         self._tenants = fleet.tenants + tuple(
@@ -27,7 +27,8 @@ class People:
         self.tiers = fleet.tiers + tuple(
             Tier(id=each, rank=0) for each in sorted(asked) if each not in ranked
         )
-        self._half_life_s = half_life_s
+        self._half_life_s = policy.half_life_s
+        self._wanted = policy.ordering in (Ordering.TIERS, Ordering.FAIR)
         self._usage: dict[TenantId, float] = {tenant.id: 0.0 for tenant in self._tenants}
         self._rates: dict[TenantId, tuple[float, int]] = {}
         self._read_at = float("-inf")
@@ -40,7 +41,7 @@ class People:
 
     def tenants(self, now: float) -> tuple[Tenant, ...]:
         """The tenants; the same objects until their usage is read anew."""
-        if now - self._read_at >= REFRESHED_EVERY_S:
+        if self._wanted and now - self._read_at >= REFRESHED_EVERY_S:
             if self._read_at != float("-inf"):
                 fade = 0.5 ** ((now - self._read_at) / self._half_life_s)
                 self._usage = {tenant: used * fade for tenant, used in self._usage.items()}

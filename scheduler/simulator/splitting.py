@@ -60,10 +60,10 @@ class Sensitivity:
     def _tasks(self, life: Life) -> list[Task]:
         """One task a node of the job; without seats it goes wherever it fits."""
         matrix = self.matrices.get(life.arrival.model)
-        if not life.job.seats:
+        if not life.seats:
             return [Task(id=life.job.id, gpus=life.devices, matrix=matrix)]
         by_node: dict[str, set[str]] = {}
-        for seat in life.job.seats:
+        for seat in life.seats:
             by_node.setdefault(seat.node, set()).update(seat.devices)
         return [
             Task(id=f"{life.job.id}@{node}", gpus=len(devices), matrix=matrix, host=node)
