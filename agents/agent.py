@@ -19,6 +19,7 @@ from agents.node import Node, thread
 from agents.protocol import (
     Desired,
     DesiredState,
+    DeviceInfo,
     Hello,
     OutputHeld,
     ReplicaFact,
@@ -47,6 +48,7 @@ class Agent:
         self._newest: DesiredState | None = None
         self._arrived = asyncio.Event()
         self._swept = False
+        self._declared: list[DeviceInfo] = []
 
     async def run(self) -> None:
         """Recover, then serve; parks the replicas when it is cancelled and the settings say so."""
@@ -167,6 +169,7 @@ class Agent:
     async def hello(self) -> Hello:
         """Describe the node."""
         node = self.node
+        self._declared = await thread(node.devices.probe)
         return Hello(
             node=node.config.node,
             agent=_release(),
@@ -174,7 +177,7 @@ class Agent:
             address=node.config.underlay,
             cpus=float(len(node.config.cores) or psutil.cpu_count() or 1),
             memory=psutil.virtual_memory().total,
-            devices=await thread(node.devices.probe),
+            devices=self._declared,
             driver=node.driver.name,
             abilities=await thread(node.driver.probe),
         )
@@ -207,12 +210,9 @@ class Agent:
 
     async def _tell_sickness(self, send: Send) -> None:
         """Say hello again when a device has fallen ill or come back."""
-        known = await thread(self.node.devices.probe)
         while True:
             await asyncio.sleep(PROBE_S)
-            now = await thread(self.node.devices.probe)
-            if now != known:
-                known = now
+            if await thread(self.node.devices.probe) != self._declared:
                 await send(await self.hello())
 
     def _holding(self) -> Sequence[Record]:
