@@ -200,5 +200,6 @@ def product(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     """The real product, started in a home of its own on a free port; slow."""
     from tests.product import Product
 
-    with Product(tmp_path_factory.mktemp("home")) as running:
+    limit = {"TIDEPOOL_UPLOAD_LIMIT": str(16 * 1024 * 1024)}
+    with Product(tmp_path_factory.mktemp("home"), limit) as running:
         yield running

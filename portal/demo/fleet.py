@@ -53,6 +53,10 @@ class Fleet:
     def cancel(self, id: int) -> None:
         self._good(self.http.post(f"jobs/{id}/cancel/"))
 
+    def live(self) -> list[int]:
+        """Answer the jobs of this user that have not ended."""
+        return [int(job["id"]) for job in self._pages("jobs/?state=live&owner=me")]
+
     def receipts(self, id: int) -> list[dict[str, Any]]:
         """Answer what interrupted a job, oldest first."""
         return sorted(self._pages(f"jobs/{id}/receipts/"), key=lambda receipt: receipt["id"])
