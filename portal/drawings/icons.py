@@ -37,7 +37,7 @@ SHAPES = {
     "upload": '<path d="M8 10V2.8M4.9 5.7 8 2.6l3.1 3.1M2.8 13.2h10.4"/>',
     "file": '<path d="M9 2H3.5v12h9V5.5zM9 2v3.5h3.5"/>',
     "folder": '<path d="M2 13V3h4.2l1.5 1.7H14V13z"/>',
-    "user": '<circle cx="8" cy="5.4" r="2.7"/><path d="M2.8 13.6c.6-2.8 2.6-4.2 5.2-4.2s4.6 1.4 5.2 4.2"/>',
+    "user": '<circle cx="8" cy="5.4" r="2.7"/><path d="M2.8 13.6c1-5.6 9.4-5.6 10.4 0"/>',
     "keys": '<rect x="1.6" y="4" width="12.8" height="8.4" rx="1.6"/><path d="M4.5 7h7M5 9.7h6"/>',
     "close": '<path d="m4 4 8 8m0-8-8 8"/>',
     "right": '<path d="m6 3.5 4.5 4.5L6 12.5"/>',

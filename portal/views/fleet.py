@@ -10,10 +10,10 @@ from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 
-from portal.access import visible_tenants
 from portal.choices import JobState
 from portal.models import FleetSample, Job, Move, User
 from portal.views.floor import Floor, draw_floor
+from portal.views.occupancy import colour_tenants
 from portal.views.visitors import Visitor, numbered, signed_in
 
 RANGES = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d"}
@@ -64,11 +64,11 @@ def history(request: Visitor) -> JsonResponse:
     since = timezone.now() - timedelta(hours=chosen_range(request))
     samples = list(FleetSample.objects.filter(at__gte=since))
     samples = samples[:: max(1, len(samples) // POINTS)]
-    mine = set(visible_tenants(request.user).values_list("slug", flat=True))
+    colours = colour_tenants(request.user)
     lines: dict[str, list[float]] = {}
     for place, sample in enumerate(samples):
         for slug, devices in sample.tenants.items():
-            name = slug if slug in mine else "other tenants"
+            name = slug if slug in colours else "other tenants"
             line = lines.setdefault(name, [0.0] * len(samples))
             line[place] += devices
     return JsonResponse(
@@ -77,6 +77,7 @@ def history(request: Visitor) -> JsonResponse:
             "devices": [sample.devices for sample in samples],
             "allocated": [sample.allocated for sample in samples],
             "utilisation": [round(sample.utilisation, 2) for sample in samples],
+            "colours": colours,
             "waiting": [sample.waiting for sample in samples],
             "tenants": dict(
                 sorted(lines.items(), key=lambda line: (line[0] == "other tenants", line[0]))

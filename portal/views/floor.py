@@ -10,7 +10,7 @@ from typing import Any
 from portal import telemetry
 from portal.drawings.figures import size
 from portal.models import Device, Node, User
-from portal.views.occupancy import HIDDEN, Occupant, find_occupants
+from portal.views.occupancy import HIDDEN, Occupant, colour_tenants, find_occupants
 
 STATUS = {
     "new": ("quiet", "Not heard of yet"),
@@ -19,8 +19,6 @@ STATUS = {
     "cordoned": ("quiet", "Cordoned"),
     "well": ("good", "Well"),
 }
-COLOURS = 8
-"""How many tenants have a colour of their own before colours come round again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,10 +129,9 @@ def status_of(node: Node) -> str:
 def draw_floor(user: User) -> Floor:
     """Answer the fleet as a user may see it, in four queries and one look at the broker."""
     nodes = list(Node.objects.prefetch_related("devices"))
-    occupants = find_occupants(user)
+    colours = colour_tenants(user)
+    occupants = find_occupants(colours)
     use = telemetry.latest(node.name for node in nodes)
-    slugs = sorted({occupant.tenant for occupant in occupants.values() if occupant.job})
-    colours = {slug: place % COLOURS for place, slug in enumerate(slugs)}
     rooms = [
         Room(
             node=node,
@@ -146,7 +143,8 @@ def draw_floor(user: User) -> Floor:
         )
         for node in nodes
     ]
-    return Floor(racks=group(rooms), tenants=list(colours.items()))
+    present = sorted({occupant.tenant for occupant in occupants.values() if occupant.job})
+    return Floor(racks=group(rooms), tenants=[(slug, colours[slug]) for slug in present])
 
 
 def lay_tile(

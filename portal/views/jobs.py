@@ -28,6 +28,7 @@ SORTS: dict[str, F | CombinedExpression] = {
     "devices": CombinedExpression(F("replicas"), "*", F("gpus_per_replica")),
     "moves": F("moves"),
 }
+NEWEST = "-id"
 ROWS = 25
 GROUPS = {
     "live": Q() & ~Q(state__in=ENDED_STATES),
@@ -46,7 +47,7 @@ def jobs(request: Visitor) -> HttpResponse:
     context = {
         "page": "jobs",
         "page_": page,
-        "sort": request.GET.get("sort", "-id"),
+        "sort": sort_of(request),
         "asked": request.GET,
         "narrowed": any(
             request.GET.get(name) for name in ("q", "state", "tenant", "tier", "mine", "moved")
@@ -80,9 +81,14 @@ def narrow(rows: JobQuerySet, request: Visitor) -> QuerySet[Job]:
         rows = rows.filter(owner=request.user)
     if asked.get("moved"):
         rows = rows.filter(moves__gt=0)
-    sort = asked.get("sort", "-id")
-    column = SORTS.get(sort.lstrip("-"), F("id"))
+    sort = sort_of(request)
+    column = SORTS[sort.lstrip("-")]
     return rows.order_by(OrderBy(column, descending=sort.startswith("-")), "-id")
+
+
+def sort_of(request: Visitor) -> str:
+    sort = request.GET.get("sort", NEWEST)
+    return sort if sort.lstrip("-") in SORTS else NEWEST
 
 
 def page_of(rows: QuerySet[Job], request: Visitor) -> Page[Any]:

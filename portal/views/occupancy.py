@@ -27,21 +27,29 @@ class Occupant:
 HIDDEN = Occupant()
 
 
-def find_occupants(user: User) -> dict[Place, Occupant]:
-    """Answer the job on every held device, in two queries; jobs of other tenants stay nameless."""
-    known = set(visible_tenants(user).values_list("id", flat=True))
+COLOURS = 8
+"""How many tenants have a colour of their own before colours come round again."""
+
+
+def colour_tenants(user: User) -> dict[str, int]:
+    """Answer a colour for each tenant that the user may see, the same on every page."""
+    slugs = visible_tenants(user).order_by("id").values_list("slug", flat=True)
+    return {slug: place % COLOURS for place, slug in enumerate(slugs)}
+
+
+def find_occupants(known: Collection[str]) -> dict[Place, Occupant]:
+    """Answer the job on every held device; those of tenants that are not known stay nameless."""
     rows = PlacedReplica.objects.filter(placement__state=PlacementState.ACTIVE).values_list(
         "node_id",
         "devices",
         "placement__job_id",
         "placement__job__name",
-        "placement__job__tenant_id",
         "placement__job__tenant__slug",
         "placement__job__state",
     )
     found: dict[Place, Occupant] = {}
-    for node, devices, job, name, tenant, slug, state in rows:
-        seen = tenant in known
+    for node, devices, job, name, slug, state in rows:
+        seen = slug in known
         occupant = Occupant(job=job, name=name, tenant=slug, state=state) if seen else HIDDEN
         found.update(((node, uid), occupant) for uid in devices)
     return found

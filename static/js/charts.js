@@ -3,7 +3,7 @@
 import { colour, toast } from "tidepool/base";
 
 const section = document.getElementById("charts");
-const palette = ["#7cc5e8", "#f2b661", "#8ccf9b", "#d9a6dc", "#f19e8e", "#b3b3f0", "#cdc56f"];
+const palette = ["#7cc5e8", "#f2b661", "#8ccf9b", "#d9a6dc", "#f19e8e", "#b3b3f0", "#cdc56f", "#9fb6c0"];
 let series = null;
 let now = null;
 
@@ -52,14 +52,15 @@ export function follow(used) {
 }
 
 function layout() {
+  const narrow = section.clientWidth < 600;
   const ink = colour("ink-soft");
   const axis = { gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { color: ink, size: 12 }, fixedrange: true };
   return {
-    margin: { l: 38, r: 14, t: 8, b: 34 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", uirevision: "kept",
+    margin: { l: 38, r: 14, t: 34, b: 42 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", uirevision: "kept",
     font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 }, hovermode: "x unified",
     hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("ink") } },
-    legend: { orientation: "h", y: 1.14, x: 0, font: { size: 12 } }, showlegend: true,
-    xaxis: { ...axis, type: "date", showgrid: false, nticks: 6 }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
+    legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0, font: { size: 12 }, traceorder: "normal", itemclick: false, itemdoubleclick: false }, showlegend: true,
+    xaxis: { ...axis, type: "date", showgrid: false, nticks: narrow ? 4 : 6, tickangle: 0, hoverformat: "%a %H:%M" }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
   };
 }
 
@@ -68,9 +69,9 @@ function draw() {
   const at = series.at.map((moment) => new Date(moment));
   const options = { displayModeBar: false, responsive: true };
   const capacity = { x: at, y: series.devices, name: "devices", mode: "lines", line: { color: colour("line-strong"), width: 1.5, dash: "dot" } };
-  const tenants = Object.entries(series.tenants).map(([name, y], place) => {
-    const shade = name === "other tenants" ? colour("line-strong") : palette[place % palette.length];
-    return { x: at, y, name, stackgroup: "held", mode: "lines", line: { width: 1, color: shade, shape: "hv" }, fillcolor: `${shade}${shade.startsWith("#") ? "cc" : ""}` };
+  const tenants = Object.entries(series.tenants).map(([name, y]) => {
+    const shade = palette[series.colours[name]] ?? colour("line-strong");
+    return { x: at, y, name, stackgroup: "held", mode: "lines", line: { width: 0.5, color: shade, shape: "hv" }, fillcolor: `${shade}${shade.startsWith("#") ? "d9" : ""}` };
   });
   window.Plotly.react("by-tenant", [...tenants, capacity], layout(), options);
   const use = [...series.utilisation];
