@@ -25,7 +25,7 @@ class Cached:
     def __init__(self, blobs: Blobs, folder: Path, limit: int) -> None:
         self.window, self.lanes = blobs.window, blobs.lanes
         self._blobs = blobs
-        self._near = Folder(folder, durable=False)
+        self._near = Folder(folder)
         self._limit = limit
         self._lock = threading.Lock()
         kept = sorted(self._near.find("c/"), key=lambda blob: blob.modified)

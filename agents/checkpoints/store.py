@@ -88,13 +88,15 @@ def open_store(
     cache: Path | None = None,
     cache_bytes: int = CACHE_BYTES,
     options: Mapping[str, Any] | None = None,
-    durable: bool = True,
+    durable: bool = False,
 ) -> Store:
-    """Open (and make, if need be) a store in a local folder or at any fsspec URL, e.g.
-    ``s3://bucket/chunks``.
+    """Open (and make, if need be) a store in a local folder or at an fsspec URL such as ``s3://…``.
 
     ``cache`` is a folder for a node's own copies of a distant store's chunks, at most
-    ``cache_bytes``; ``options`` go to the fsspec file system. Raises ``StoreUnreachableError``.
+    ``cache_bytes``; ``options`` go to the fsspec file system. With ``durable`` a local store waits
+    until all is on disk before a checkpoint counts as stored; else the kernel writes it back within
+    the half minute, and a machine that loses power before that may find its newest checkpoint
+    damaged. Raises ``StoreUnreachableError``.
     """
     text = str(url)
     if "://" not in text or text.startswith("file://"):

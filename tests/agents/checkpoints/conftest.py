@@ -12,7 +12,7 @@ from agents.checkpoints import Store, open_store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    return open_store(tmp_path / "store", durable=False)
+    return open_store(tmp_path / "store")
 
 
 @pytest.fixture

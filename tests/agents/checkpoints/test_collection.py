@@ -184,14 +184,14 @@ def test_a_damaged_manifest_stops_no_collection(store: Store, tmp_path: Path) ->
 def test_stores_and_collections_at_once_lose_nothing(url: str, tmp_path: Path) -> None:
     """Threads store and drop trees of a few common parts while others collect all the time."""
     where = tmp_path / "store" if url == "folder" else f"memory://race-{os.urandom(4).hex()}"
-    first = open_store(where, durable=False)
+    first = open_store(where)
     parts = [os.urandom(9_000) for _ in range(12)]
     stopped = threading.Event()
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
         die = random.Random(seed)
-        store = open_store(where, durable=False)
+        store = open_store(where)
         try:
             for number in range(12):
                 folder = tree(tmp_path / f"{seed}-{number}", *die.sample(parts, 4))
@@ -202,7 +202,7 @@ def test_stores_and_collections_at_once_lose_nothing(url: str, tmp_path: Path) -
             failures.append(error)
 
     def sweep() -> None:
-        store = open_store(where, durable=False)
+        store = open_store(where)
         try:
             while not stopped.is_set():
                 collect(store, [], now=time.time(), grace_s=LATER)

@@ -58,7 +58,7 @@ def test_what_lay_in_the_place_is_replaced(store: Store, workspace: Path, tmp_pa
 
 
 def test_a_durable_store_holds_the_same(images: Path, workspace: Path, tmp_path: Path) -> None:
-    durable = open_store(f"file://{tmp_path}/durable")
+    durable = open_store(f"file://{tmp_path}/durable", durable=True)
     key = store_image(durable, images, workspace).manifest_key
     fetch_image(open_store(str(tmp_path / "durable")), key, tmp_path / "i", tmp_path / "w")
     assert look(tmp_path / "w") == look(workspace)
@@ -244,7 +244,7 @@ def test_a_really_full_file_system_is_told_and_given_back(workspace: Path, tmp_p
     if subprocess.run(mount, capture_output=True).returncode != 0:
         pytest.skip("this machine lets nobody mount a file system")
     try:
-        store = open_store(small / "store", durable=False)
+        store = open_store(small / "store")
         key = store_tree(store, workspace).manifest_key
         held = everything(store)
         (workspace / "huge").write_bytes(os.urandom(4_000_000))

@@ -55,7 +55,7 @@ def test_any_tree_comes_back(tree: dict[bytes, Any]) -> None:
         folder = Path(name)
         (folder / "in").mkdir()
         make(folder / "in", tree)
-        store = open_store(folder / "store", durable=False)
+        store = open_store(folder / "store")
         key = store_tree(store, folder / "in").manifest_key
         fetch_tree(store, key, folder / "out")
         assert look(folder / "out") == look(folder / "in")
