@@ -31,7 +31,9 @@ from scheduler.simulator.splitting import Sensitivity
 
 HOUR = 3600.0
 TICK_S = 300.0
-"""How often a policy that looks at the clock is asked again while nothing happens."""
+"""After how long a policy that looks at the clock is asked again while nothing happens."""
+LONGEST_TICK_S = HOUR
+"""An answer that stays the same is asked for half as often each time, down to this."""
 FRUITLESS_TICKS = 500
 """After so many ticks on an idle fleet those who wait are given up."""
 BACKGROUND = frozenset({Reason.GAP, Reason.DEFRAGMENTED})
@@ -69,7 +71,8 @@ class SimulatedCluster:
         self._sensitivity = sensitivity
         self._roster = Roster()
         self._moved_at: list[float] = []
-        self._tick_s = TICK_S if looks_at_the_clock(policy) else float("inf")
+        self._looks_at_the_clock = looks_at_the_clock(policy)
+        self._tick_s = TICK_S
         self._restless_s = max(policy.minimum_run_s, policy.cooling_s) + TICK_S
         self._restless_until = self.start
         self._next_tick = float("inf")
@@ -213,10 +216,13 @@ class SimulatedCluster:
         now = self.clock.now
         idle = not self.floor.holding and self._next_arrival == float("inf")
         self._fruitless = self._fruitless + 1 if idle and not acted else 0
-        if self._tick_s == float("inf"):
+        if not self._looks_at_the_clock:
             return
         if acted or self._next_tick > now:
             self._restless_until = now + self._restless_s
+            self._tick_s = TICK_S
+        else:
+            self._tick_s = min(2 * self._tick_s, LONGEST_TICK_S)
         restless = self.floor.waiting or now < self._restless_until
         self._next_tick = now + self._tick_s if restless else float("inf")
 

@@ -14,9 +14,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 WHOLE = 1000
-COMMON = 0.95
-"""The kinds of tasks that fragmentation is measured by are the commonest, up to this share."""
-
 
 class Demand(NamedTuple):
     """What a task wants: CPUs, bytes, devices and how much of each."""
@@ -75,7 +72,7 @@ def pack(
     """Put tasks on nodes one by one, each where the score is lowest; ties by a die."""
     counts = Counter(nodes)
     known: dict[tuple[Demand, State], tuple[float, State] | None] = {}
-    capacity = used = refused = 0
+    used = refused = 0
     capacity = sum(WHOLE * len(node.free) for node in nodes)
     for demand in demands:
         best: list[tuple[float, State, State]] = []
@@ -124,13 +121,7 @@ class Fragmentation:
         counted = Counter(
             Demand(each.milli, 0, each.devices, each.part) for each in usual if each.devices
         )
-        wanted = COMMON * counted.total()
-        self._kinds: list[tuple[Demand, float]] = []
-        for demand, count in counted.most_common():
-            if wanted <= 0:
-                break
-            self._kinds.append((demand, count / counted.total()))
-            wanted -= count
+        self._kinds = [(demand, count / counted.total()) for demand, count in counted.items()]
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
 
     def __call__(self, demand: Demand, before: State, after: State) -> float:

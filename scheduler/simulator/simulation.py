@@ -9,7 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from scheduler.cycle import run_cycle
-from scheduler.planner import PRESETS, Memory, Policy
+from scheduler.planner import PRESETS, Memory, Plan, Policy, Snapshot
+from scheduler.planner.invariants import check
 from scheduler.simulator.arrivals import Trace
 from scheduler.simulator.chronicle import Chronicle, Sample
 from scheduler.simulator.cluster import SimulatedCluster, Witness
@@ -71,6 +72,32 @@ class Result:
     timing: Timing = field(compare=False)
 
 
+class BrokenPlanError(AssertionError):
+    """A plan broke one of the planner's invariants."""
+
+
+class Audited:
+    """A simulated cluster whose every plan is checked before it is carried out."""
+
+    def __init__(self, cluster: SimulatedCluster, policy: Policy) -> None:
+        self._cluster = cluster
+        self._policy = policy
+        self._seen: Snapshot | None = None
+
+    def observe(self) -> Snapshot:
+        """What the cluster shows."""
+        self._seen = self._cluster.observe()
+        return self._seen
+
+    def enact(self, plan: Plan) -> None:
+        """Check, then let the cluster act; raises ``BrokenPlanError``."""
+        assert self._seen is not None
+        if broken := check(self._seen, plan, self._policy):
+            raise BrokenPlanError(f"at {self._seen.now:g} s: {'; '.join(broken)}")
+        self._cluster.enact(plan)
+        self._cluster.floor.occupancy.check()
+
+
 class UnknownPolicyError(ValueError):
     """A preset or a switch that does not exist, or a value it cannot take."""
 
@@ -85,12 +112,14 @@ def simulate(
     progress: Callable[[Progress], bool | None] | None = None,
     witness: Witness | None = None,
     sensitivity: Sensitivity | None = None,
+    audit: bool = False,
 ) -> Result:
     """Play a trace on a fleet under a policy.
 
     ``progress`` is called now and then; when it returns ``False`` the simulation stops early.
-    ``witness`` is told each decision that changes something. The same arguments give the same
-    result but for ``Result.timing``.
+    ``witness`` is told each decision that changes something. With ``audit`` every plan is held
+    against the planner's invariants, and the first that breaks one raises ``BrokenPlanError``. The
+    same arguments give the same result but for ``Result.timing``.
     """
     costs = costs if costs is not None else Costs()
     cluster = SimulatedCluster(
@@ -103,11 +132,12 @@ def simulate(
         sensitivity=sensitivity,
     )
     memory = Memory()
+    acting = Audited(cluster, policy) if audit else cluster
     began, began_cpu = time.perf_counter(), time.process_time()
     planner_s, cycles, stopped = 0.0, 0, False
     while cluster.advance():
         before = time.perf_counter()
-        run_cycle(cluster, policy, memory)
+        run_cycle(acting, policy, memory)
         planner_s += time.perf_counter() - before
         cycles += 1
         if progress is not None and cycles % PROGRESS_EVERY == 0:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from scheduler.planner.sensitivity import Host
 from scheduler.simulator import Costs, measure, policy_named, pool, read_trace, simulate
@@ -21,6 +22,10 @@ PUBLISHED = {
 """Mean completion in seconds and makespan in hours, 32 GPUs, no costs."""
 
 
+STEPS = tuple(300.0 * step for step in range(1, 900))
+"""Attained service is compared in steps of a round, as Synergy does."""
+
+
 def main() -> None:
     """Print one line a policy and allocator."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -33,7 +38,7 @@ def main() -> None:
             result = simulate(
                 trace,
                 pool(32),
-                policy_named(name, {"explain": "off"}),
+                replace(policy_named(name), explain=False, las_steps=STEPS),
                 costs=Costs.off(),
                 sensitivity=Sensitivity(matrices=matrices, allocator=allocator, hosts=HOSTS),
             )
