@@ -32,7 +32,7 @@ INSIDE = "eth0"
 IDLE_S = 1.0
 """Seconds that a bridge without ports is kept."""
 NTF_MASTER = 0x04
-NUD_STATIC = 0x40 | 0x80
+NUD_STATIC = 0x40
 
 
 class JobNetworks:
@@ -92,7 +92,7 @@ class JobNetworks:
         for found in routes.link_lookup(ifname=name):
             return int(found)
         routes.link("add", ifname=name, kind="bridge", br_stp_state=0, br_mcast_snooping=0)
-        _silence(name)
+        _set(f"ipv6/conf/{name}/disable_ipv6", "1")
         index = _index(routes, name)
         routes.link("set", index=index, state="up", mtu=MTU)
         return index
@@ -123,7 +123,7 @@ class JobNetworks:
             vxlan_port=VXLAN_PORT,
             vxlan_learning=0,
         )
-        _silence(name)
+        _set(f"ipv6/conf/{name}/disable_ipv6", "1")
         overlay = _index(routes, name)
         routes.link("set", index=overlay, master=bridge, mtu=MTU, ifalias=wanted, state="up")
         for node in sorted(set(far.values())):
@@ -192,7 +192,12 @@ def _furnish(network: Network, port: str, own: int) -> None:
         outer = {"ifname": port, "net_ns_fd": own, "mtu": MTU}
         routes.link("add", ifname=INSIDE, kind="veth", address=mac, mtu=MTU, peer=outer)
         index = _index(routes, INSIDE)
-        routes.addr("add", index=index, address=str(interface.ip), mask=interface.network.prefixlen)
+        routes.addr(
+            "add", index=index, address=str(interface.ip), prefixlen=interface.network.prefixlen
+        )
+        # Ask for a peer's hardware address every 10 ms, not every second: its gate may be closed.
+        _set("ipv4/neigh/eth0/retrans_time_ms", "10")
+        _set("ipv4/neigh/eth0/mcast_solicit", "3000")
         routes.link("set", index=index, state="up")
 
 
@@ -221,9 +226,10 @@ def _drop(routes: Any, index: int) -> None:
         routes.link("del", index=index)
 
 
-def _silence(name: str) -> None:
+def _set(name: str, value: str) -> None:
+    """Set a network sysctl of the namespace that this thread is in."""
     with contextlib.suppress(OSError):
-        Path(f"/proc/sys/net/ipv6/conf/{name}/disable_ipv6").write_text("1")
+        Path("/proc/sys/net", name).write_text(value)
 
 
 def _mac(number: int, address: str) -> str:

@@ -27,6 +27,8 @@ from agents.drivers.cgroups import Cgroups
 from agents.protocol import Ability
 from agents.toolchain import Toolchain
 
+ARRIVAL_S = 0.03
+"""Seconds between the freeze and the closing of the gate."""
 END_S = 30.0
 """Seconds within which a killed container's keeper must be gone."""
 
@@ -100,15 +102,18 @@ class ContainerDriver:
         return Use(cpu_s=self._cgroups.cpu_s(task.key), memory=self._cgroups.memory(task.key))
 
     def freeze(self, task: Task) -> None:
-        """Close the gate, then freeze. ``DriverError`` ``gone`` when it has ended meanwhile."""
-        self._networks.close(task.key)
+        """Freeze it, then close its gate. ``DriverError`` ``gone`` when it has ended meanwhile.
+
+        The gate stays open for a moment longer, until the job's other replicas should be frozen too and
+        what they sent has arrived: a restored connection sends lost data again only after a second.
+        """
         self._hold(task)
+        if task.network is not None:
+            time.sleep(ARRIVAL_S)
+            self._networks.close(task.key)
 
     def thaw(self, task: Task) -> None:
-        """Open the gate and let it run.
-
-        The gate goes first: what is sent against a closed one is lost, and sent again only later.
-        """
+        """Open the gate, then let it run."""
         self._hold_restored(task)
         self._networks.open(task.key, task.network)
         self._set_frozen(task, frozen=False)
@@ -127,7 +132,11 @@ class ContainerDriver:
         shutil.copyfile(place.bundle / "config.json", images / "config.json")
 
     def restore(self, task: Task, images: Path) -> None:
-        """Make it again behind a closed gate: CRIU leaves it stopped, then it is frozen."""
+        """Make it again behind a closed gate: CRIU leaves it stopped, then it is frozen.
+
+        In the end its gate opens: its connections are there, and whoever of the job is thawed first
+        finds it. It takes no step until it is thawed itself.
+        """
         place = self._place(task)
         if Keeping(place.bundle).begun():
             self._hold_restored(task)
@@ -142,6 +151,7 @@ class ContainerDriver:
                 log = place.bundle / "work" / "restore.log"
                 raise failure("restore-failed", "The replica cannot be restored here", log, said)
             self._hold_restored(task)
+            self._networks.open(task.key, task.network)
 
     def stop(self, task: Task, grace_s: float) -> None:
         """Ask every process to end, then kill them.
