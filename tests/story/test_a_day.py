@@ -9,7 +9,7 @@ import pytest
 
 from portal.demo.fleet import Fleet
 from portal.demo.story import submit
-from tests.product import Product
+from tests.product import Product, wait_for
 from tests.story.conftest import undisturbed
 
 pytestmark = [pytest.mark.slow, pytest.mark.criu, pytest.mark.timeout(600)]
@@ -26,7 +26,7 @@ def test_stopped_and_started_it_goes_on_where_it_was(
     job = submit(ana, "digits", "standard", steps=STEPS, pace=0.05)
     ana.wait_for_step(job.job, 20)
     assert product.stop() == 0
-    assert strays(product.home) == []
+    wait_for(lambda: not strays(product.home), "processes and mounts to be gone", 40)
     before = dict(product.accounts)
     product.start()
     assert product.accounts == before, "passwords are shown once"
