@@ -79,11 +79,9 @@ async def restore(replica: Replica) -> None:
 
 
 async def freeze(replica: Replica) -> None:
-    """Close the gate and stop it from running."""
+    """Stop it from running and close its gate."""
     node, watch = replica.node, Stopwatch()
     task = node.held_task(_desired(replica))
-    with watch.phase("gate"):
-        await thread(node.driver.close_gate, task)
     with watch.phase("freeze"):
         await thread(node.driver.freeze, task)
     await replica.mark(Stage.FROZEN, phases=watch.seconds, stopped_at=time.time(), **CLEAN)

@@ -87,11 +87,8 @@ class Driver(Protocol):
     def freezer(self, task: Task) -> dict[str, str]:
         """How a guard freezes it alone: ``freezer``, a folder, or ``session``, an id."""
 
-    def close_gate(self, task: Task) -> None:
-        """Close its network gate alone, while it runs; ``thaw`` opens it."""
-
     def freeze(self, task: Task) -> None:
-        """Close the network gate, then stop it from running; memory stays."""
+        """Stop it from running and close its network gate; memory stays."""
 
     def thaw(self, task: Task) -> None:
         """Let it run again, then open its gate."""

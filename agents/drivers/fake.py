@@ -105,9 +105,6 @@ class FakeDriver:
         """Nothing that a guard could freeze."""
         return {}
 
-    def close_gate(self, task: Task) -> None:
-        """There is no gate."""
-
     def freeze(self, task: Task) -> None:
         """Stop its clock."""
         life = self._living(task)

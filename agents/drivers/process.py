@@ -132,9 +132,6 @@ class ProcessDriver:
         pid = self.pid(task)
         return {"session": str(pid)} if pid else {}
 
-    def close_gate(self, task: Task) -> None:
-        """Plain processes have no gate."""
-
     def inspect(self, task: Task) -> Condition:
         """Running, frozen, exited or gone, from the handle on disk."""
         child = self._children.get(task.key)

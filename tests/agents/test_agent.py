@@ -101,7 +101,7 @@ async def test_it_freezes_and_thaws(portal: Portal, begin: Begin, driver: str) -
     await portal.fact(State.RUNNING)
     await portal.want(wish(1, *command, want=Want.FROZEN))
     frozen = await portal.fact(State.FROZEN)
-    assert {"gate", "freeze"} <= frozen.phases.keys()
+    assert "freeze" in frozen.phases
     assert frozen.stopped_at >= frozen.started_at > 0
     await portal.want(wish(1, *command))
     await portal.fact(State.RUNNING)

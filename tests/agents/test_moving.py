@@ -31,7 +31,7 @@ async def test_a_replica_moves_to_another_node(portal: Portal, begin: Begin) -> 
     assert (fact.checkpoint, fact.error) == (3, "")
     assert fact.manifest
     assert 0 < fact.bytes_new <= fact.bytes_raw
-    assert {"gate", "freeze", "dump", "store"} <= fact.phases.keys()
+    assert {"freeze", "dump", "store"} <= fact.phases.keys()
     await portal.want()
     await portal.until(lambda: portal.history[-1].state is State.ABSENT)
     async with Portal() as other:
