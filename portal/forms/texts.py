@@ -10,8 +10,9 @@ from django import forms
 
 UNITS_S = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
-UNITS_B = {"": 2**30, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?")
+GIB = 2**30
+UNITS_B = {"": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
+SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?b)?")
 
 
 class CommandField(forms.CharField):
@@ -90,7 +91,8 @@ class SizeField(forms.CharField):
         match = SIZE.fullmatch(text)
         if not match:
             raise forms.ValidationError("Write a size like 16 GiB or 512 MiB.")
-        return int(float(match[1]) * UNITS_B[match[2]])
+        unit = UNITS_B[match[2]] if match[2] or match[3] else GIB
+        return int(float(match[1]) * unit)
 
     def prepare_value(self, value: Any) -> Any:
         if not isinstance(value, int):

@@ -16,7 +16,7 @@ from portal.actions.accounts import change_preferences
 from portal.actions.signing import TooManyAttempts, sign_in
 from portal.forms.accounts import LoginForm, PreferencesForm
 from portal.refusals import Refused
-from portal.views.visitors import Visitor, signed_in
+from portal.views.visitors import Visitor, posted, signed_in
 
 
 @never_cache
@@ -30,7 +30,7 @@ def login(request: HttpRequest) -> HttpResponse:
     onward = wanted if safe else settings.LOGIN_REDIRECT_URL
     if request.user.is_authenticated:
         return redirect(onward)
-    form = LoginForm(request.POST or None)
+    form = LoginForm(posted(request))
     status = 200
     if request.method == "POST" and form.is_valid():
         try:

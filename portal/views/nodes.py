@@ -21,7 +21,7 @@ from portal.forms.refusing import RefusingForm
 from portal.models import Job, Node, User
 from portal.refusals import Refused
 from portal.views.floor import Room, draw_floor
-from portal.views.visitors import Visitor, go_to, signed_in
+from portal.views.visitors import Visitor, go_to, posted, signed_in
 
 ABILITIES = {
     "run": "Run jobs",
@@ -137,7 +137,7 @@ def change(request: Visitor, name: str, act: str) -> HttpResponse:
         raise Http404
     require_admin(request.user)
     asked, node = ACTS[act], access_node(request.user, name)
-    form = asked.form(request.POST or None)
+    form = asked.form(posted(request))
     if request.method == "POST" and form.is_valid():
         try:
             asked.perform(request.user, node, form.cleaned_data.get("note", ""))

@@ -17,7 +17,7 @@ from portal.choices import JobState, Remedy
 from portal.forms.steering import ConfirmForm, MigrateForm, ResizeForm
 from portal.models import Job
 from portal.refusals import Refused
-from portal.views.visitors import Visitor, go_to, signed_in
+from portal.views.visitors import Visitor, go_to, posted, signed_in
 
 HELD = (JobState.STARTING, JobState.RUNNING)
 LIVE = (JobState.WAITING, JobState.STARTING, JobState.RUNNING, JobState.MOVING, JobState.PAUSED)
@@ -102,7 +102,7 @@ def steer(request: Visitor, id: int, name: str) -> HttpResponse:
     if name not in ACTS:
         raise Http404
     act, job = ACTS[name], steer_job(request.user, id)
-    form = act.form(request.POST or None, job=job)
+    form = act.form(posted(request), job=job)
     if request.method == "POST" and form.is_valid():
         try:
             perform(request, act, job, form)

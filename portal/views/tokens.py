@@ -12,7 +12,7 @@ from portal.access import access_token
 from portal.actions.tokens import create_token, revoke_token
 from portal.forms.accounts import TokenForm
 from portal.refusals import Refused
-from portal.views.visitors import Visitor, signed_in
+from portal.views.visitors import Visitor, posted, signed_in
 
 SHOWN = 100
 
@@ -21,7 +21,7 @@ SHOWN = 100
 @signed_in("GET", "POST")
 def tokens(request: Visitor) -> HttpResponse:
     """The list, and a new token, whose secret this one answer shows."""
-    form = TokenForm(request.POST or None)
+    form = TokenForm(posted(request))
     secret = ""
     if request.method == "POST" and form.is_valid():
         days = form.cleaned_data["days"]

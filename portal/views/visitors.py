@@ -8,7 +8,20 @@ from typing import Any, Concatenate, ParamSpec, cast
 
 from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
-from django.http import HttpRequest, HttpResponse, HttpResponseBase, HttpResponseNotAllowed
+from django.http import (
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    HttpResponseRedirect,
+    QueryDict,
+)
+    HttpRequest,
+    HttpResponse,
+    HttpResponseBase,
+    HttpResponseNotAllowed,
+    QueryDict,
+)
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
@@ -53,11 +66,16 @@ def signed_in(
     return wrap
 
 
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What a form is bound to: the posted fields, be they none, or nothing before it is posted."""
+    return request.POST if request.method == "POST" else None
+
+
 def go_to(request: Visitor, url: str) -> HttpResponse:
     """Send the browser on after something was done, from a plain form or through htmx."""
     if request.htmx:
         return cast("HttpResponse", HttpResponseClientRedirect(url))
-    return HttpResponse(status=302, headers={"Location": url})
+    return HttpResponseRedirect(url)
 
 
 def numbered(request: HttpRequest, name: str, default: int) -> int:

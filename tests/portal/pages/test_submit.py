@@ -52,7 +52,8 @@ def test_wrong_fields_are_named_and_the_rest_is_kept(
     assert not Job.objects.exists()
     page = answer.content.decode()
     for words in ("Line 1 is not NAME=value.", "Write a time like",
-                  "A quotation mark is not closed.", "KEY=hush", "night, sweep", "python &#x27;x"):  # fmt: skip
+                  "A quotation mark is not closed.", "KEY=hush", "night, sweep",
+                  "python &#x27;x"):  # fmt: skip
         assert words in page, words
 
 

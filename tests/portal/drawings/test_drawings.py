@@ -1,0 +1,112 @@
+"""Pictures and figures, from plain data."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from xml.etree import ElementTree
+
+import pytest
+
+from portal.choices import JobState, MoveKind
+from portal.drawings.bars import draw_quota
+from portal.drawings.figures import ago, count, share, size, span
+from portal.drawings.icons import SHAPES, icon
+from portal.drawings.strip import Life, Mark, Stretch, draw_strip
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "words"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (80 * 2**30, "80 GiB"),
+        (2**60, "1024 PiB"),
+        (None, "—"),
+    ],
+)
+def test_sizes(bytes_: int | None, words: str) -> None:
+    assert size(bytes_) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(0, "0 s"), (0.421, "0.42 s"), (9.99, "9.99 s"), (61, "1 min 1 s"), (3600, "1 h"),
+     (183600, "2 d 3 h"), (-5, "0 s"), (None, "—")],
+)  # fmt: skip
+def test_spans(seconds: float | None, words: str) -> None:
+    assert span(seconds) == words
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(2, "just now"), (-2, "just now"), (59, "59 s ago"), (-7200, "in 2 h"), (200000, "2 d ago")],
+)
+def test_ages(seconds: int, words: str) -> None:
+    assert ago(NOON - timedelta(seconds=seconds), NOON) == words
+
+
+def test_counts_and_shares() -> None:
+    assert count(1, "job") == "1 job"
+    assert count(1200, "job") == "1,200 jobs"
+    assert share(1, 3) == "33 %"
+    assert share(1, 0) == "—"
+
+
+def test_every_state_and_every_move_has_an_icon_of_its_own() -> None:
+    for name in (*JobState.values, *MoveKind.values):
+        assert name in SHAPES
+    assert len({SHAPES[state] for state in JobState.values}) == len(JobState.values)
+    for name in SHAPES:
+        ElementTree.fromstring(icon(name))
+    assert 'role="img"' in icon("well", "well")
+
+
+def life(*stretches: Stretch, marks: tuple[Mark, ...] = ()) -> Life:
+    return Life(begins=NOON, ends=NOON + timedelta(hours=1), stretches=stretches, marks=marks)
+
+
+def test_a_strip_shows_where_the_time_went() -> None:
+    ran = Stretch(
+        tone="running",
+        begins=NOON + timedelta(minutes=15),
+        ends=NOON + timedelta(minutes=45),
+        label="node-a",
+    )
+    moved = Mark(at=NOON + timedelta(minutes=30), kind="migrate", title="<Moved>")
+    drawn = ElementTree.fromstring(draw_strip(life(ran, marks=(moved,))))
+    rect = drawn.find(".//g[@class='stretch tone-running']/rect")
+    assert rect is not None
+    assert (rect.get("x"), rect.get("width")) == ("25.000%", "50.000%")
+    assert drawn.get("aria-label") == "Life of the job: running 30 min"
+    assert [title.text for title in drawn.iter("title")] == ["Running node-a for 30 min", "<Moved>"]
+
+
+def test_a_short_stretch_can_be_seen_and_stays_within_the_strip() -> None:
+    end = NOON + timedelta(hours=1)
+    blink = Stretch(tone="moving", begins=end - timedelta(seconds=1), ends=end)
+    rect = ElementTree.fromstring(draw_strip(life(blink))).find(".//g/rect")
+    assert rect is not None
+    left, width = float(rect.attrib["x"][:-1]), float(rect.attrib["width"][:-1])
+    assert width > 0.3
+    assert left + width <= 100.001
+
+
+def test_a_life_without_length_is_drawn() -> None:
+    ElementTree.fromstring(draw_strip(Life(begins=NOON, ends=NOON)))
+
+
+@pytest.mark.parametrize(
+    ("used", "reserved", "limit"), [(0, 0, 0), (3, 8, 8), (12, 8, None), (5, 0, 9)]
+)
+def test_a_quota_is_drawn_within_its_bar(used: int, reserved: int, limit: int | None) -> None:
+    drawn = ElementTree.fromstring(draw_quota(used=used, reserved=reserved, limit=limit, label="x"))
+    widths = {
+        rect.attrib["class"]: float(rect.attrib["width"][:-1])
+        for rect in drawn.iter("rect")
+        if rect.attrib["class"].startswith("part")
+    }
+    assert sum(widths.values()) <= 100.01
+    assert ("part-borrowed" in widths) == (used > reserved)
