@@ -16,12 +16,6 @@ from django.http import (
     HttpResponseRedirect,
     QueryDict,
 )
-    HttpRequest,
-    HttpResponse,
-    HttpResponseBase,
-    HttpResponseNotAllowed,
-    QueryDict,
-)
 from django_htmx.http import HttpResponseClientRedirect
 from django_htmx.middleware import HtmxDetails
 
