@@ -143,7 +143,8 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSe
             if "file" in shape.validated_data and wanted.upload:
                 discard_upload(wanted.upload)
             raise
-        return show(job, status.HTTP_201_CREATED)
+        # Just made, it sits nowhere: nothing needs to be fetched again.
+        return Response(JobDetailShape(job).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=None, responses={202: JobDetailShape})
     @action(detail=True, methods=["post"])

@@ -11,7 +11,19 @@ from rest_framework.request import Request
 from rest_framework.routers import SimpleRouter
 from rest_framework.views import APIView
 
-from portal.api import accounts, agents, files, fleet, history, jobs, nodes, output, rules, tenants
+from portal.api import (
+    accounts,
+    agents,
+    files,
+    fleet,
+    history,
+    jobs,
+    nodes,
+    output,
+    planning,
+    rules,
+    tenants,
+)
 
 
 @extend_schema(exclude=True)
@@ -46,6 +58,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{JOB}/decisions/", history.DecisionsView.as_view(), name="api-job-decisions"),
     path(f"{JOB}/checkpoints/", history.CheckpointsView.as_view(), name="api-job-checkpoints"),
     path(f"{JOB}/placements/", history.PlacementsView.as_view(), name="api-job-placements"),
+    path(f"{JOB}/promises/", planning.JobPromisesView.as_view(), name="api-job-promises"),
+    path("promises/", planning.PromisesView.as_view(), name="api-promises"),
+    path("policy/", planning.PolicyView.as_view(), name="api-policy"),
     path(f"{TENANT}/quotas/<str:kind>/", tenants.QuotaView.as_view(), name="api-tenant-quota"),
     path(
         f"{TENANT}/members/<str:username>/", tenants.MemberView.as_view(), name="api-tenant-member"

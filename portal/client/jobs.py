@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -41,7 +42,7 @@ def tell_job(job: Any) -> None:
         ("exit code", job["exit_code"]),
         ("tenant", f"{job['tenant']} ({job['owner']})"),
         ("tier", job["tier"]),
-        ("command", " ".join(job["command"])),
+        ("command", shlex.join(job["command"])),
         ("source", came_from),
         ("size", f"{job['replicas']} x {job['gpus_per_replica']} devices"),
         ("fewest", job["fewest_devices"]),

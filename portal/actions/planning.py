@@ -1,0 +1,68 @@
+"""Choose the planner's policy for the fleet; admins only."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from django.db import transaction
+
+from portal import events
+from portal.access import require_admin
+from portal.actions.audit import record
+from portal.models import Settings, User
+from portal.refusals import Refused
+from scheduler.planner import PRESETS, Policy
+
+CHOSEN = tuple(
+    field.name
+    for field in dataclasses.fields(Policy)
+    if isinstance(getattr(Policy(), field.name), bool | int | float)
+    and field.name not in {"pool", "explain"}
+)
+"""Switches and numbers that admins may set; how to order and push comes with a preset."""
+
+
+def live_presets() -> list[str]:
+    """Names of the presets that a real fleet can be run by."""
+    return [name for name, policy in PRESETS.items() if not policy.pool]
+
+
+def set_policy(user: User, name: str, changes: Mapping[str, Any]) -> Settings:
+    """Run the fleet by a preset (empty: as the environment says) with some fields changed.
+
+    ``changes`` takes the place of the changes there were.
+    """
+    require_admin(user)
+    if name and name not in live_presets():
+        raise Refused({"policy": f"Choose one of {', '.join(live_presets())}, or nothing."})
+    wrong = {
+        f"changes.{key}": said for key, value in changes.items() if (said := fault(key, value))
+    }
+    if wrong:
+        raise Refused(wrong)
+    with transaction.atomic():
+        row, _ = Settings.objects.get_or_create(pk=1)
+        before = {"policy": row.policy, "changes": row.changes}
+        row.policy, row.changes = name, dict(changes)
+        row.save(update_fields=["policy", "changes"])
+        after = {"policy": row.policy, "changes": row.changes}
+        record(user, "policy set", "policy of the fleet", before, after)
+        events.wake()
+    return row
+
+
+def fault(field: str, value: Any) -> str:
+    """Answer what is wrong with a field's value; empty when nothing is."""
+    if field not in CHOSEN:
+        return f"The policy has no such field; it has {', '.join(CHOSEN)}."
+    now = getattr(Policy(), field)
+    if isinstance(now, bool):
+        return "" if isinstance(value, bool) else "Give true or false."
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not number or not 0 <= value < 1e12:
+        return "Give a number of at least 0."
+    if isinstance(now, int) and not isinstance(value, int):
+        return "Give a whole number."
+    return ""
