@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.checkpoints import collect, open_store
 from portal import telemetry
 from portal.actions.checkpoints import living_manifests, retain
+from portal.actions.uploads import discard_uploads
 from portal.choices import ENDED_STATES, JobState, PlacementState
 from portal.models import Checkpoint, Decision, Device, FleetSample, Job, Node, Placement
 from scheduler.live.lease import turn
@@ -34,6 +35,7 @@ def keep_house(now: datetime | None = None) -> None:
             return
         sample(now)
         forget(now)
+        discard_uploads(now)
     with turn("collection") as figures:
         if figures is not None:
             figures.update(collect_garbage())
