@@ -17,8 +17,6 @@ from agents.config import Config
 from agents.node import Node
 from tests.agents.portal import TOKEN, Portal
 
-Begin = Callable[..., Agent]
-
 
 @pytest_asyncio.fixture
 async def portal() -> AsyncIterator[Portal]:
@@ -69,8 +67,11 @@ class Running:
         node.driver.close()
 
 
+Begin = Callable[..., Running]
+
+
 @pytest_asyncio.fixture
-async def begin(portal: Portal, tmp_path: Path) -> AsyncIterator[Callable[..., Running]]:
+async def begin(portal: Portal, tmp_path: Path) -> AsyncIterator[Begin]:
     """Begin an agent with these settings; several by the same node's name follow each other."""
     begun: list[Running] = []
 

@@ -186,6 +186,21 @@ class Portal:
         await self.until(lambda: key in self.facts and self.facts[key].state is state)
         return self.facts[key]
 
+    async def stored(self, checkpoint: int, epoch: int = 1) -> ReplicaFact:
+        """Wait until a checkpoint of job 1 was stored, or could not be."""
+        key = 1, 0, epoch
+
+        def settled() -> bool:
+            fact = self.facts.get(key)
+            return fact is not None and bool(fact.checkpoint == checkpoint or fact.error)
+
+        await self.until(settled)
+        return self.facts[key]
+
+    async def said(self, text: bytes, job: int = 1, rank: int = 0) -> None:
+        """Wait until a replica's whole output is this."""
+        await self.until(lambda: self.output.get((job, rank)) == text)
+
     async def linked(self, times: int = 1) -> Hello:
         """Wait until the agent has said hello so many times."""
         await self.until(lambda: len(self.hellos) >= times)

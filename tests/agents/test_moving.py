@@ -68,8 +68,8 @@ async def test_a_periodic_checkpoint_is_stored_while_it_runs_on(
         await portal.want(wish(1, "forever", want=Want.FROZEN, run_on=True))
         await portal.fact(State.FROZEN)
         await portal.want(wish(1, "forever", want=Want.STORED, run_on=True, checkpoint=number))
-        await portal.until(lambda n=number: portal.facts[1, 0, 1].checkpoint == n)
-        fact = await portal.fact(State.RUNNING)
+        fact = await portal.stored(number)
+        assert fact.state is State.RUNNING
         assert fact.manifest
         assert {"dump", "capture", "store", "resume"} <= fact.phases.keys()
         await portal.want(wish(1, "forever"))

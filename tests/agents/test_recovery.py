@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -14,71 +11,14 @@ import psutil
 import pytest
 import pytest_asyncio
 
-from agents.choice import agent_name, choose_devices
-from agents.drivers.process import ProcessDriver
 from agents.fencing import uptime
-from agents.node import Node
 from agents.protocol import State, Want
-from tests.agents.conftest import settings
-from tests.agents.portal import TOKEN, Portal, wish
+from tests.agents.machine import Machine
+from tests.agents.portal import Portal, wish
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.slow]
 
 PATIENCE_S = 30.0
-
-
-class Machine:
-    """A node whose agent is a process of its own."""
-
-    def __init__(self, portal: Portal, folder: Path) -> None:
-        self.config = settings(portal, folder, driver="process")
-        self.process: asyncio.subprocess.Process | None = None
-
-    async def boot(self) -> None:
-        """Start the agent."""
-        config = self.config
-        environment = {
-            **os.environ,
-            "TIDEPOOL_PORTAL": config.portal,
-            "TIDEPOOL_NODE_TOKEN": TOKEN,
-            "TIDEPOOL_NODE": config.node,
-            "TIDEPOOL_AGENT_STATE": str(config.state),
-            "TIDEPOOL_STORE": config.store,
-            "TIDEPOOL_DRIVER": "process",
-            "TIDEPOOL_DEVICES": "cpu:2",
-            "TIDEPOOL_GRACE": "1",
-        }
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "agents", env=environment, start_new_session=True
-        )
-
-    async def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Kill the agent, and only it."""
-        if self.process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                self.process.send_signal(number)
-            await self.process.wait()
-            self.process = None
-
-    def node(self) -> Node:
-        """The agent's own view of the node."""
-        driver = ProcessDriver(agent=agent_name(self.config), state=self.config.state)
-        return Node(config=self.config, driver=driver, devices=choose_devices(self.config))
-
-    def leftovers(self) -> list[str]:
-        """What is on the node."""
-        return self.node().driver.leftovers()
-
-    async def clear(self) -> None:
-        """Remove everything that is left."""
-        await self.kill()
-        for process in psutil.process_iter(["cmdline"]):
-            if str(self.config.state) in (process.info["cmdline"] or []):
-                process.kill()
-        node = self.node()
-        for key in node.driver.leftovers():
-            node.driver.remove(node.bare_task(key))
-        node.driver.close()
 
 
 @pytest_asyncio.fixture
@@ -120,7 +60,7 @@ async def test_what_ended_meanwhile_is_told(portal: Portal, machine: Machine) ->
     await until((folder / "process/exit").exists)
     await machine.boot()
     assert (await portal.fact(State.EXITED)).exit_code == 6
-    await portal.until(lambda: portal.output[1, 0] == b"began\nended\n")
+    await portal.said(b"began\nended\n")
     await portal.until(lambda: portal.facts[1, 0, 1].outputs)
 
 
@@ -138,8 +78,7 @@ async def test_killed_at_any_moment_every_job_runs_exactly_once(
     await portal.want(*wishes)
     for job in jobs:
         assert (await portal.fact(State.EXITED, job=job)).exit_code == job
-        await portal.until(lambda job=job: portal.output.get((job, 0)))
-        assert portal.output[job, 0] == b"job %d\n" % job
+        await portal.said(b"job %d\n" % job, job=job)
 
 
 async def test_what_no_journal_knows_is_removed(portal: Portal, machine: Machine) -> None:
@@ -152,7 +91,7 @@ async def test_what_no_journal_knows_is_removed(portal: Portal, machine: Machine
     await machine.boot()
     await portal.fact(State.RUNNING, job=2)
     await until(lambda: not psutil.pid_exists(pid))
-    assert machine.leftovers() == ["j2-r0-e1"]
+    assert await machine.leftovers() == ["j2-r0-e1"]
 
 
 async def test_a_frozen_one_stays_frozen(portal: Portal, machine: Machine) -> None:
@@ -196,7 +135,7 @@ async def test_told_to_stop_it_leaves_what_runs(portal: Portal, machine: Machine
     await portal.want(wish(1, "sleep", "1000"))
     await portal.fact(State.RUNNING)
     await machine.kill(signal.SIGTERM)
-    assert machine.leftovers() == ["j1-r0-e1"]
+    assert await machine.leftovers() == ["j1-r0-e1"]
     portal.history.clear()
     await machine.boot()
     await portal.linked(times=2)

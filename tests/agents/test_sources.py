@@ -38,7 +38,7 @@ async def test_an_archive_is_unpacked_and_fetched_once(portal: Portal, begin: Be
     launched = launch(portal, archive(code__run="echo unpacked"), "job.tar.gz", "sh", "code/run")
     await portal.want(*(wish(1, launch=launched, rank=rank) for rank in range(3)))
     for rank in range(3):
-        await portal.until(lambda rank=rank: portal.output.get((1, rank)) == b"unpacked\n")
+        await portal.said(b"unpacked\n", rank=rank)
     assert portal.fetched == ["/source/7"]
 
 
@@ -46,7 +46,7 @@ async def test_a_plain_file_keeps_its_name(portal: Portal, begin: Begin) -> None
     begin(driver="process")
     await portal.linked()
     await portal.want(wish(1, launch=launch(portal, b"echo plain", "run.sh", "sh", "run.sh")))
-    await portal.until(lambda: portal.output.get((1, 0)) == b"plain\n")
+    await portal.said(b"plain\n")
 
 
 async def test_another_checksum_is_refused(portal: Portal, begin: Begin) -> None:
