@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.contrib.auth import update_session_auth_hash
 from django.db.models import QuerySet
 from django.http import Http404
 from drf_spectacular.utils import extend_schema
@@ -85,7 +86,10 @@ class PasswordView(APIView):
         shape = PasswordShape(data=request.data)
         shape.is_valid(raise_exception=True)
         told = shape.validated_data
-        accounts.change_password(caller(request), told["old_password"], told["new_password"])
+        user = caller(request)
+        accounts.change_password(user, told["old_password"], told["new_password"])
+        if request.auth is None:  # this session goes on, the others end
+            update_session_auth_hash(request._request, user)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

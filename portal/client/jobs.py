@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from portal.client.connection import Portal
-from portal.client.telling import ago, duration, fields, size, table, told_by, when
+from portal.client.telling import ago, fields, table, told_by, when
 from portal.client.words import settings
 
 STATES = "waiting, starting, running, moving, paused, succeeded, failed, cancelled, live or ended"
@@ -157,27 +157,3 @@ def clone(
     told["secrets"] = settings("--secret", secret)
     changes = {name: value for name, value in told.items() if value}
     return portal.post(f"jobs/{job}/clone/", changes)
-
-
-def tell_receipts(rows: Any) -> None:
-    table(
-        ["began", "what", "from", "to", "down", "stored", "why"],
-        [
-            (
-                *(when(row["began_at"]), row["kind"], row["from_nodes"], row["to_nodes"]),
-                *(duration(row["downtime_s"]), size(row["bytes_stored"])),
-                row["called_off"] or row["sentence"],
-            )
-            for row in rows
-        ],
-        "It was never interrupted.",
-    )
-
-
-@click.command()
-@click.argument("job", type=int)
-@click.pass_obj
-@told_by(tell_receipts)
-def receipts(portal: Portal, job: int) -> Any:
-    """What interrupted JOB, why, and what each interruption cost."""
-    return portal.pages(f"jobs/{job}/receipts/")

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 import click
 
-from portal.client import account, fleet, jobs, nodes, output, submit, tenants, tokens
+from portal.client import (
+    account,
+    admin,
+    fleet,
+    history,
+    jobs,
+    nodes,
+    output,
+    submit,
+    tenants,
+    tokens,
+)
 from portal.client.connection import Portal
 from portal.client.keeping import read_login
 
@@ -35,7 +46,11 @@ for command in (
     jobs.resize,
     jobs.checkpoint,
     jobs.clone,
-    jobs.receipts,
+    history.receipts,
+    history.decisions,
+    history.checkpoints,
+    history.placements,
+    history.promises,
     output.logs,
     output.files,
     output.download,
@@ -44,5 +59,8 @@ for command in (
     tenants.tenants,
     tenants.tiers,
     tokens.tokens,
+    admin.users,
+    admin.audit,
+    admin.policy,
 ):
     main.add_command(command)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
 
 from portal.models import Job, Upload, User
 from tests.portal.api.conftest import Api
@@ -37,6 +39,18 @@ def test_a_password_changes_only_with_the_present_one(alice: User, api: Api) -> 
     assert client.post(f"{API}/me/password/", good, format="json").status_code == 204
     alice.refresh_from_db()
     assert alice.check_password(PASSWORD)
+
+
+def test_a_new_password_ends_the_other_sessions(
+    alice: User, browser_of: Callable[[User], Client]
+) -> None:
+    here, elsewhere = browser_of(alice), browser_of(alice)
+    told = {"old_password": "alice", "new_password": PASSWORD}
+
+    here.post(f"{API}/me/password/", told, content_type="application/json")
+
+    statuses = [client.get(f"{API}/me/").status_code for client in (here, elsewhere)]
+    assert statuses == [200, 401]
 
 
 def test_an_admin_makes_and_ends_accounts(root: User, api: Api) -> None:
