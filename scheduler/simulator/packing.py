@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 WHOLE = 1000
 
+
 class Demand(NamedTuple):
     """What a task wants: CPUs, bytes, devices and how much of each."""
 

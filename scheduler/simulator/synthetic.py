@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -99,12 +99,13 @@ def dressed(
     tiers: Mapping[str, float] | None = None,
     elastic: float = 0.0,
     noise: float | None = None,
+    models: Sequence[str] = (),
 ) -> Trace:
     """The trace with what it does not say drawn by a die.
 
     ``tiers`` gives the share of each service tier; ``elastic`` the share of the jobs of several
     devices that may shrink to a quarter; ``noise`` the standard deviation of the logarithm by which
-    users misjudge the duration (``None``: they know it).
+    users misjudge the duration (``None``: they know it); ``models`` what those without one train.
     """
     die = random.Random(f"{seed}/dressed")
     names, weights = zip(*sorted((tiers or {"": 1.0}).items()), strict=True)
@@ -112,6 +113,7 @@ def dressed(
     for each in trace.arrivals:
         tier = die.choices(names, weights)[0]
         shrinks = die.random() < elastic and each.gpus > 1
+        model = die.choice(models) if models and not each.model else each.model
         said = each.duration_s * math.exp(die.gauss(0, noise)) if noise else each.expected_s
         arrivals.append(
             replace(
@@ -119,6 +121,7 @@ def dressed(
                 tier=tier or each.tier,
                 fewest_gpus=max(1, each.gpus // 4) if shrinks else each.fewest_gpus,
                 expected_s=said,
+                model=model,
             )
         )
     return replace(trace, arrivals=tuple(arrivals))
