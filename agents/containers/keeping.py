@@ -42,14 +42,16 @@ class Keeping:
         try:
             said = process.communicate(timeout=ANSWER_S)[0].decode(errors="replace")
         except subprocess.TimeoutExpired:
+            self._kill()
             return f"it did not finish within {ANSWER_S:.0f} s"
         if said.startswith("started "):
             return ""
         return said.removeprefix("failed ") or log.read_text().strip() or "its keeper was killed"
 
-    def begun(self) -> bool:
+    def begun(self, timeout_s: float = ANSWER_S) -> bool:
         """Whether the container was started; waits for a keeper that is about to."""
-        while not self.recorded() and self.watched():
+        end = time.monotonic() + timeout_s
+        while not self.recorded() and self.watched() and time.monotonic() < end:
             time.sleep(0.005)
         return self.recorded()
 
@@ -102,9 +104,13 @@ class Keeping:
         end = time.monotonic() + timeout_s
         while self.watched():
             if time.monotonic() > end:
-                with contextlib.suppress(OSError, ValueError):
-                    os.kill(int((self._bundle / "keeper").read_text()), signal.SIGKILL)
+                self._kill()
             time.sleep(0.002)
+
+    def _kill(self) -> None:
+        """Kill the keeper and the runc that it waits for: it leads a session of its own."""
+        with contextlib.suppress(OSError, ValueError):
+            os.killpg(int((self._bundle / "keeper").read_text()), signal.SIGKILL)
 
     def _recorded(self) -> tuple[int, int]:
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import shlex
@@ -80,12 +81,17 @@ class Runc:
         )
 
     def checkpoint(self, key: str, bundle: Path, images: Path, user: int) -> None:
-        """Dump a frozen container, which stays as it is. Raises DriverError ``dump-failed``."""
+        """Dump a frozen container, which stays as it is. Raises DriverError ``dump-failed``.
+
+        A dump that an agent left behind when it was killed ends first: runc has inherited its lock.
+        """
         paths = ["--image-path", str(images), "--work-path", str(bundle / "work")]
         command = self._command("checkpoint", *paths, *CRIU_OPTIONS, "--leave-running", key)
         if self._lends_user:
             command = self._lending(command, user)
-        done = self._finish(self._beside_measurement(command))
+        with (bundle / "dumping").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = self._finish(self._beside_measurement(command), keep=lock.fileno())
         if done.returncode != 0:
             log = bundle / "work" / "dump.log"
             raise failure("dump-failed", "The replica's memory cannot be dumped", log, done.stderr)
@@ -142,7 +148,9 @@ class Runc:
     def _found(self, program: str, *rest: str) -> tuple[str, ...]:
         return (shutil.which(program, path=self._toolchain.path) or program, *rest)
 
-    def _finish(self, command: Command) -> subprocess.CompletedProcess[str]:
+    def _finish(
+        self, command: Command, keep: int | None = None
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             command.words,
             env=command.environment,
@@ -152,6 +160,7 @@ class Runc:
             errors="replace",
             timeout=TIMEOUT_S,
             check=False,
+            pass_fds=() if keep is None else (keep,),
         )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from agents.containers import bundle, host
 from agents.containers.bundle import Place
+from agents.containers.images import seal, unseal
 from agents.containers.keeping import Keeping
 from agents.containers.network import JobNetworks
 from agents.containers.probe import abilities, obstacle_to_run, unable
@@ -104,8 +105,8 @@ class ContainerDriver:
     def freeze(self, task: Task) -> None:
         """Freeze it, then close its gate. ``DriverError`` ``gone`` when it has ended meanwhile.
 
-        The gate stays open for a moment longer, until the job's other replicas should be frozen too and
-        what they sent has arrived: a restored connection sends lost data again only after a second.
+        The gate stays open for a moment longer, until the job's other replicas should be frozen too
+        and what they sent has arrived: a restored connection resends only after a second.
         """
         self._hold(task)
         if task.network is not None:
@@ -129,7 +130,7 @@ class ContainerDriver:
         config = json.loads((place.bundle / "config.json").read_text())
         user = config["process"]["user"]["uid"]
         self._runc.checkpoint(task.key, place.bundle, images.absolute(), user)
-        shutil.copyfile(place.bundle / "config.json", images / "config.json")
+        seal(images, config)
 
     def restore(self, task: Task, images: Path) -> None:
         """Make it again behind a closed gate: CRIU leaves it stopped, then it is frozen.
@@ -141,7 +142,7 @@ class ContainerDriver:
         if Keeping(place.bundle).begun():
             self._hold_restored(task)
             return
-        dumped = json.loads((images / "config.json").read_text())
+        dumped = unseal(images)
         with self._undone_on_failure(task):
             self._prepare(task, bundle.reconfigure(dumped, task, place, self._host))
             bundle.tell_criu(place, leave_stopped=True)
@@ -179,7 +180,7 @@ class ContainerDriver:
         if not place.bundle.exists():
             return
         keeping = Keeping(place.bundle)
-        keeping.begun()
+        keeping.begun(END_S)
         self._kill(task)
         keeping.wait(END_S)
         self._runc.delete(task.key)
@@ -204,10 +205,6 @@ class ContainerDriver:
     def freezer(self, task: Task) -> dict[str, str]:
         """The folder whose freezer stops the container."""
         return {"freezer": str(self._cgroups.freezer(task.key))}
-
-    def close_gate(self, task: Task) -> None:
-        """Take its interface off the job's bridge."""
-        self._networks.close(task.key)
 
     @contextlib.contextmanager
     def _undone_on_failure(self, task: Task) -> Iterator[None]:

@@ -106,7 +106,7 @@ def lines(task: Task) -> list[str]:
 
 
 def remove_groups(fleet: str) -> None:
-    """Remove this fleet's own control groups, which runc and the driver leave for the next container."""
+    """Remove this fleet's control groups, which are left for the next container."""
     end = time.monotonic() + 10
     for group in [*ROOT.glob(f"tidepool/{fleet}-*"), *ROOT.glob(f"*/tidepool/{fleet}-*")]:
         while group.exists():

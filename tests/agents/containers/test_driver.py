@@ -62,7 +62,8 @@ print(json.dumps({
     "capabilities": int(status["CapBnd"], 16), "privileges": int(status["NoNewPrivs"]),
     "filter": int(status["Seccomp"]),
     "root": refused(lambda: open("/mine", "w")), "usr": refused(lambda: open("/usr/mine", "w")),
-    "mount": refused(lambda: os.chroot("/")), "homes": os.listdir("/root") if os.path.exists("/root") else [],
+    "chroot": refused(lambda: os.chroot("/")),
+    "homes": os.listdir("/root") if os.path.exists("/root") else [],
     "tmp": os.listdir("/tmp"), "fds": sorted(map(int, os.listdir("/proc/self/fd")))[:-1],
     "interfaces": [name for _, name in socket.if_nameindex()],
 }))
@@ -78,7 +79,7 @@ print(json.dumps({
     assert seen["address"] == "127.0.0.1"
     assert (seen["capabilities"], seen["privileges"], seen["filter"]) == (0, 1, 2)
     assert seen["root"] == seen["usr"] == "Read-only file system"
-    assert seen["mount"] == "Operation not permitted"
+    assert seen["chroot"] == "Operation not permitted"
     assert seen["homes"] in ([], [".pyenv"]), "of the homes, nothing but the interpreter is shown"
     assert seen["tmp"] == [] or str(sys.prefix).startswith("/tmp/")
     assert seen["fds"] == [0, 1, 2]
@@ -147,10 +148,15 @@ while True:
 def test_the_keeper_outlives_its_agent(
     driver: ContainerDriver, make_driver: MakeDriver, make_task: MakeTask, tmp_path: Path
 ) -> None:
-    """An agent in a process of its own starts a container and is killed; the next one finds all of it."""
-    wait = "import sys, time\nfor i in range(400):\n    print(i, flush=True); time.sleep(0.01)\nsys.exit(5)"
-    task = make_task(*python(wait))
-    agent = f"""
+    """An agent of another process starts a container and is killed; the next one finds it all."""
+    source = """
+import sys, time
+for number in range(400):
+    print(number, flush=True); time.sleep(0.01)
+sys.exit(5)
+"""
+    task = make_task(*python(source))
+    agent = """
 import os, signal, sys
 from pathlib import Path
 from agents.drivers.base import Task
@@ -161,7 +167,7 @@ tools = Toolchain(runc=Path(runc), criu=Path(criu), path=path)
 driver = ContainerDriver(state=Path(state), toolchain=tools, agent=agent, fleet=fleet)
 folder = Path(folder)
 driver.start(Task(key=key, folder=folder, output=folder / "output", command=tuple(command),
-    environment={{}}, cpus=1.0))
+    environment={}, cpus=1.0))
 os.kill(os.getpid(), signal.SIGKILL)
 """
     tools = driver._toolchain

@@ -1,4 +1,4 @@
-"""What runs is dumped, removed and restored elsewhere, and goes on from the very step where it was."""
+"""What runs is dumped, removed and restored elsewhere, and goes on from the very step."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_training_moves_thrice_and_ends_with_equal_weights(
     task = make_task(*words, "0.01", network=network, memory=1 << 30)
     drivers[0].start(task)
     for move in range(1, 4):
-        until(lambda: len(lines(task)) > 40 * move)
+        wait_for(task, 40 * move)
         here, there = drivers[(move - 1) % 2], drivers[move % 2]
         here.freeze(task)
         steps_done = lines(task)
@@ -78,7 +78,8 @@ def test_a_training_moves_thrice_and_ends_with_equal_weights(
         here.dump(task, images)
         assert here.inspect(task).state == "frozen"
         here.remove(task)
-        task = replace(task, key=f"j1-r0-e{move + 1}", memory=(2 << 30) + move * 4096, pids=100 + move)
+        memory = (1 << 30) + move * 4096
+        task = replace(task, key=f"j1-r0-e{move + 1}", memory=memory, pids=100 + move)
         there.restore(task, images)
         assert there.inspect(task).state == "frozen"
         assert lines(task) == steps_done, "it takes no step before it is thawed"
@@ -88,6 +89,11 @@ def test_a_training_moves_thrice_and_ends_with_equal_weights(
     assert lines(task) == undisturbed.stdout.splitlines()
     notes = (task.folder / "workspace" / "notes.txt").read_text().split()
     assert notes == [str(step) for step in range(steps)]
+
+
+def wait_for(task: Task, count: int) -> None:
+    """Wait until it has written more lines than this."""
+    until(lambda: len(lines(task)) > count, "it came to a halt")
 
 
 def limits(driver: ContainerDriver, task: Task) -> tuple[int, int]:
@@ -105,13 +111,12 @@ def test_what_was_dumped_goes_on_when_it_is_thawed(
     task = make_task(*python(TRAIN), "100000", "0.001")
     driver.start(task)
     for number in range(2):
-        seen = len(lines(task))
-        until(lambda: len(lines(task)) > seen + 10)
+        wait_for(task, len(lines(task)) + 10)
         driver.freeze(task)
         driver.dump(task, tmp_path / f"images-{number}")
         seen = len(lines(task))
         driver.thaw(task)
-        until(lambda: len(lines(task)) > seen)
+        wait_for(task, seen)
     steps = [line for line in lines(task) if line.isdigit()]
     assert steps == [str(step) for step in range(len(steps))]
 
@@ -119,7 +124,7 @@ def test_what_was_dumped_goes_on_when_it_is_thawed(
 def test_a_live_connection_moves_with_both_its_ends(
     make_driver: MakeDriver, make_task: MakeTask, tmp_path: Path
 ) -> None:
-    """Two agents of one machine; bridges and namespaces are gone in between; the ends swap places."""
+    """Two agents of one machine; namespaces are gone in between; the ends swap places."""
     drivers = [make_driver("a"), make_driver("b")]
     questions = 400
     networks = [Network(number=6, address=f"10.77.0.{2 + rank}/24") for rank in range(2)]
@@ -130,7 +135,7 @@ def test_a_live_connection_moves_with_both_its_ends(
     for driver, task in zip(drivers, ends, strict=True):
         driver.start(task)
     for move in range(1, 4):
-        until(lambda: len(lines(ends[1])) > 60 * move, "the connection came to a halt")
+        wait_for(ends[1], 60 * move)
         for driver, task in zip(drivers, ends, strict=True):
             driver.freeze(task)
         for driver, task in zip(drivers, ends, strict=True):
@@ -157,7 +162,8 @@ import multiprocessing, threading, time
 def count(name):
     for number in range(150):
         print(f"{name} {number}\\n", end="", flush=True); time.sleep(0.01)
-children = [multiprocessing.get_context("fork").Process(target=count, args=(f"p{i}",)) for i in range(2)]
+fork = multiprocessing.get_context("fork")
+children = [fork.Process(target=count, args=(f"p{i}",)) for i in range(2)]
 children.append(threading.Thread(target=count, args=("t0",)))
 [child.start() for child in children]
 [child.join() for child in children]
@@ -179,8 +185,7 @@ children.append(threading.Thread(target=count, args=("t0",)))
 def test_a_dump_that_fails_leaves_it_untouched(
     driver: ContainerDriver, make_task: MakeTask, tmp_path: Path
 ) -> None:
-    source = "import itertools, time\nfor n in itertools.count(): print(n, flush=True); time.sleep(0.01)"
-    task = make_task(*python(source))
+    task = make_task(*python(TRAIN), "100000", "0.01")
     driver.start(task)
     until(lambda: len(lines(task)) > 3)
     driver.freeze(task)
@@ -208,7 +213,7 @@ def test_a_truncated_image_is_refused_and_nothing_is_left(
     pages.write_bytes(pages.read_bytes()[:4096])
     with pytest.raises(DriverError) as failure:
         driver.restore(task, tmp_path / "images")
-    assert failure.value.id == "restore-failed"
+    assert failure.value.id == "image-damaged"
     assert driver.inspect(task).state == "gone"
     assert driver.leftovers() == []
 

@@ -1,0 +1,34 @@
+"""What lies beside CRIU's images: the container's configuration, and each image's length."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from agents.drivers.base import DriverError
+
+SEAL = "container.json"
+
+
+def seal(images: Path, config: Mapping[str, Any]) -> None:
+    """Write down what was dumped; last, so that its presence says that all is there."""
+    lengths = {path.name: path.stat().st_size for path in sorted(images.iterdir())}
+    (images / SEAL).write_text(json.dumps({"config": config, "lengths": lengths}))
+
+
+def unseal(images: Path) -> dict[str, Any]:
+    """The configuration that was dumped. Raises DriverError ``image-damaged`` if it is not whole.
+
+    CRIU itself reads a truncated image for ever.
+    """
+    try:
+        sealed = json.loads((images / SEAL).read_text())
+        lengths, config = sealed["lengths"], dict(sealed["config"])
+        damaged = [n for n, size in lengths.items() if (images / n).stat().st_size != size]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DriverError("image-damaged", f"The checkpoint is not whole: {error}") from error
+    if damaged:
+        raise DriverError("image-damaged", f"The checkpoint is not whole: {', '.join(damaged)}")
+    return config
