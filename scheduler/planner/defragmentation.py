@@ -5,13 +5,11 @@ from __future__ import annotations
 from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Why
 from scheduler.planner.draft import Draft
-from scheduler.planner.elasticity import can_leave, movable
 from scheduler.planner.fleet import Bin, Pool
 from scheduler.planner.ledger import Held
 from scheduler.planner.needs import natural, need_of, sizes
 from scheduler.planner.placement import find
 from scheduler.planner.reasons import Reason
-from scheduler.planner.victims import cool
 
 ENOUGH_WHOLE = 0.1
 """With such a share of nodes entirely free nothing is tidied: large jobs find a place anyway."""
@@ -48,9 +46,8 @@ def _movers(draft: Draft, bin_: Bin) -> list[Held]:
     movers: list[Held] = []
     for id_ in sorted(bin_.jobs, key=natural):
         held = draft.ledger.held[id_]
-        job = held.job
         alone = len(held.parts) == 1 and draft.untouched(id_)
-        if not alone or not movable(job) or not cool(draft, job) or not can_leave(held):
+        if not alone or not held.leavable or held.cooling > draft.now:
             return []
         movers.append(held)
     return movers

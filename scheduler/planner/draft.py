@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from scheduler.planner.decisions import Decision, Migrate, Place, Preempt, Resize, Why
 from scheduler.planner.fairness import Account, Refusal
 from scheduler.planner.fleet import Bin, Pool
-from scheduler.planner.ledger import Attempt, Held, Part
+from scheduler.planner.layers import Yielders
+from scheduler.planner.ledger import NEVER, Attempt, Held, Part
 from scheduler.planner.memory import Memory
 from scheduler.planner.needs import Need, Size, natural, need_of
 from scheduler.planner.ordering import NO_TIER
@@ -17,10 +17,7 @@ from scheduler.planner.placement import Spot, find, seated
 from scheduler.planner.policy import HOUR, Policy
 from scheduler.planner.promises import ends_at, remaining
 from scheduler.planner.reasons import Reason
-from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier
-
-if TYPE_CHECKING:
-    from scheduler.planner.victims import Yielders
+from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier, TierId
 
 
 class Reservation:
@@ -61,6 +58,10 @@ class Draft:
         """Device kinds for which someone waits who may have them."""
         self.above_promise: set[int] | None = None
         """Ranks of the tiers of which a job is above its promise, once that is worked out."""
+        self.givers: dict[tuple[object, ...], list[Held]] = {}
+        """Elastic jobs that may give devices, by the standing of who asks."""
+        self.reasons: dict[tuple[Need, Size], Why] = {}
+        """Why there is no room now, by what is needed."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}
         recent = sum(1 for moment in snapshot.moved_at if moment > self.now - HOUR)
         self.moves_left = policy.moves_per_hour - recent
@@ -72,6 +73,12 @@ class Draft:
         if not self.policy.tiers:
             return NO_TIER
         return self.memory.tier_by_id.get(job.tier, NO_TIER)
+
+    def rank(self, tier: TierId) -> int:
+        """The rank of a tier."""
+        if not self.policy.tiers:
+            return 0
+        return self.memory.tier_by_id.get(tier, NO_TIER).rank
 
     def account(self, job: Job) -> Account | None:
         return self.accounts.by_id.get(job.tenant)
@@ -215,18 +222,18 @@ class Draft:
 
     def reserve(self, job: Job, kind: str, devices: int) -> None:
         """Keep for ``job`` what will be free of ``kind`` when it can start."""
-        free = self.fleet.free(kind)
+        now, free = self.now, self.fleet.free(kind)
         shadow, extra = float("inf"), 0
         ends = sorted(
-            (ends_at(held.job, self.now), held.count)
+            (held.ends if held.job.measured_at is not None else ends_at(held.job, now), held.count)
             for held in self.ledger.held.values()
-            if held.kind == kind
+            if held.ends < NEVER and held.kind == kind
         )
         for end, count in ends:
-            if free >= devices or end == float("inf"):
+            if free >= devices:
                 break
             free += count
-            shadow = end
+            shadow = max(now, end)
         if free >= devices:
             extra = free - devices
         else:
@@ -261,7 +268,7 @@ class Undoing(Attempt):
     def __init__(self, draft: Draft) -> None:
         super().__init__(draft.ledger)
         self._draft = draft
-        self._placed, self._moved = set(draft.placed), set(draft.moved)
+        self._placed, self._moved = len(draft.placed), len(draft.moved)
 
     def __exit__(
         self,
@@ -272,8 +279,7 @@ class Undoing(Attempt):
         super().__exit__(kind, error, at)
         if not self.kept:
             draft = self._draft
-            for id_ in draft.placed.keys() - self._placed:
-                del draft.placed[id_]
-                draft.plans.pop(id_, None)
-            for id_ in draft.moved.keys() - self._moved:
-                del draft.moved[id_]
+            while len(draft.placed) > self._placed:
+                draft.plans.pop(draft.placed.popitem()[0], None)
+            while len(draft.moved) > self._moved:
+                draft.moved.popitem()

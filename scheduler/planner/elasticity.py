@@ -13,8 +13,8 @@ from scheduler.planner.ordering import Line
 from scheduler.planner.placement import Spot, find
 from scheduler.planner.promises import fraction, remaining
 from scheduler.planner.reasons import Reason
-from scheduler.planner.snapshot import Job, Remedy, Seat
-from scheduler.planner.victims import Pusher, cool
+from scheduler.planner.snapshot import Job, Seat
+from scheduler.planner.victims import Pusher
 
 TRIED = 64
 """Jobs that are asked to give devices, at most, for one that waits."""
@@ -46,33 +46,55 @@ def shrink_for(line: Line, job: Job, draft: Draft) -> bool:
 def _givers(pusher: Pusher, line: Line) -> list[Held]:
     """Elastic jobs above their bound that this one may ask, the least important first."""
     draft = pusher.draft
+    entitled = any(pusher.entitled(kind) for kind in line.kinds)
+    flavour = (pusher.tier.rank, pusher.by_order, entitled)
+    if flavour not in draft.givers:
+        draft.givers[flavour] = _all_givers(pusher, entitled=entitled)
+    smallest, found = line.sizes[-1], []
+    for held in draft.givers[flavour]:
+        if held.kind in line.kinds and draft.untouched(held.job.id) and _helps(held, smallest):
+            if _may_ask(pusher, held):
+                found.append(held)
+            if len(found) == TRIED:
+                break
+    return found
+
+
+def _all_givers(pusher: Pusher, *, entitled: bool) -> list[Held]:
+    """Those whom any job of such a standing may ask, by their own standing."""
+    draft = pusher.draft
     found = []
     for id_ in draft.memory.elastic:
         held = draft.ledger.held.get(id_)
-        if held is None or not draft.untouched(id_) or not _may_ask(pusher, held):
+        if held is None or not held.leavable or held.cooling > draft.now:
             continue
-        if held.kind in line.kinds and held.count > sizes(held.job)[-1].devices:
+        if held.count <= sizes(held.job)[-1].devices:
+            continue
+        lower = draft.tier(held.job).rank < pusher.tier.rank or pusher.by_order
+        if lower or entitled or _spares(held, pusher):
             found.append(held)
     found.sort(key=lambda one: (draft.tier(one.job).rank, -one.count, natural(one.job.id)))
-    return found[:TRIED]
+    return found
+
+
+def _helps(held: Held, size: Size) -> bool:
+    """Whether what a job holds could, with what is free beside it, be part of such a place."""
+    return any(part.bin.count + part.mask.bit_count() >= size.each for part in held.parts)
 
 
 def _may_ask(pusher: Pusher, held: Held) -> bool:
-    draft, job = pusher.draft, held.job
-    if not movable(job) or not cool(draft, job) or not can_leave(held):
-        return False
     if pusher.right(held) is not None:
         return True
-    tier = draft.tier(job)
-    if tier.rank > pusher.tier.rank or pusher.by_order:
-        return False
-    spare = fraction(job, draft.now) - tier.promise
-    return pusher.above(held) and (tier.promise <= 0 or spare > draft.policy.promise_margin)
+    return not pusher.by_order and _spares(held, pusher) and pusher.above(held)
 
 
-def movable(job: Job) -> bool:
-    """Whether a job goes on at the same step after a resize or a move."""
-    return job.remedy is Remedy.TRANSPARENT
+def _spares(held: Held, pusher: Pusher) -> bool:
+    """Whether a job of no higher tier keeps its promise, if it has one, with fewer devices."""
+    tier = pusher.draft.tier(held.job)
+    if tier.rank > pusher.tier.rank or tier.promise <= 0:
+        return tier.rank <= pusher.tier.rank
+    spare = fraction(held.job, pusher.draft.now) - tier.promise
+    return spare > pusher.draft.policy.promise_margin
 
 
 def _give(draft: Draft, line: Line, size: Size, givers: Iterable[Held], *, stepwise: bool) -> bool:
@@ -146,7 +168,7 @@ def grow(draft: Draft) -> None:
         held = draft.ledger.held.get(id_)
         if held is None or not draft.untouched(id_) or held.kind in draft.hungry:
             continue
-        if held.count < held.job.devices and movable(held.job) and cool(draft, held.job):
+        if held.count < held.job.devices and held.leavable and held.cooling <= draft.now:
             able.append(held)
     able.sort(
         key=lambda one: (
@@ -183,8 +205,6 @@ def enlarge(draft: Draft, held: Held, size: Size, reason: Reason) -> bool:
         return False
     pools = [pool for pool in draft.fleet.suiting(need) if pool.kind == held.kind]
     own = frozenset(seat.node for seat in job.seats)
-    if not can_leave(held):
-        return False
     with draft.ledger.tentatively() as attempt:
         draft.ledger.take(job.id)
         spots = find(pools, need._replace(only=own), size) or find(pools, need, size)
@@ -196,16 +216,11 @@ def enlarge(draft: Draft, held: Held, size: Size, reason: Reason) -> bool:
     return True
 
 
-def can_leave(held: Held) -> bool:
-    """Whether every node it runs on can hand its checkpoint to another node."""
-    return all(part.bin.host.node.can_restore for part in held.parts)
-
-
 def resize_as_asked(draft: Draft, held: Held) -> None:
     """Follow a person's wish for a number of devices, as nearly as sizes and room allow."""
     job = held.job
     asked = job.asked_devices
-    if asked is None or not movable(job) or not can_leave(held):
+    if asked is None or not held.leavable:
         return
     legal = [size for size in sizes(job) if size.devices <= asked] or list(sizes(job)[-1:])
     for size in legal:

@@ -17,6 +17,21 @@ def never(job: Job, line: Line, draft: Draft) -> Why | None:
     need, smallest = line.need, line.sizes[-1]
     if draft.accounts.by_id and line.account is None:
         return Why(reason=Reason.NO_SUCH_TENANT, numbers={"tenant": job.tenant})
+    known = draft.memory.hopeless
+    if (need, smallest) not in known:
+        known[need, smallest] = _nowhere(need, smallest, draft)
+    nowhere = known[need, smallest]
+    if nowhere is not None:
+        return nowhere
+    pools = [pool for pool in draft.fleet.suiting(need) if pool.suited(need)]
+    beyond = _over_limit(line, pools, smallest, draft)
+    if beyond is not None:
+        return beyond
+    return _kept_gone(job, draft) if line.kept else None
+
+
+def _nowhere(need: Need, smallest: Size, draft: Draft) -> Why | None:
+    """Why no place of this fleet, were it empty, would do."""
     missing = _missing(need, draft.fleet)
     if missing is not None:
         return missing
@@ -32,10 +47,7 @@ def never(job: Job, line: Line, draft: Draft) -> Why | None:
             reason = Reason.NO_JOINING_NODES
         numbers = {"wanted": smallest.devices, "largest": max(largest, joined)}
         return Why(reason=reason, numbers=numbers)
-    beyond = _over_limit(line, pools, smallest, draft)
-    if beyond is not None:
-        return beyond
-    return _kept_gone(job, draft) if line.kept else None
+    return None
 
 
 def _over_limit(line: Line, pools: list[Pool], size: Size, draft: Draft) -> Why | None:
@@ -70,7 +82,9 @@ def _missing(need: Need, fleet: Fleet) -> Why | None:
 
 def _whole(pool: Pool, mask: int, size: Size) -> int:
     """Groups that the bins would hold if nothing ran there."""
-    return sum(len(bin_.ids) // size.each for bin_ in pool.each(mask))
+    return sum(
+        (bins & mask).bit_count() * (count // size.each) for count, bins in enumerate(pool.whole)
+    )
 
 
 def _total(pools: list[Pool], need: Need, size: Size) -> int:
@@ -82,7 +96,7 @@ def _largest(pools: list[Pool], need: Need, size: Size) -> tuple[int, int]:
     single, regions = 0, {(pool.region, pool.kind): 0 for pool in pools}
     for pool in pools:
         mask = pool.suited(need)
-        single = max([single, *(len(bin_.ids) for bin_ in pool.each(mask))])
+        single = max([single, *(count for count, bins in enumerate(pool.whole) if bins & mask)])
         regions[pool.region, pool.kind] += _whole(pool, mask & pool.joining, size) * size.each
     return single, max(regions.values(), default=0)
 
@@ -109,36 +123,46 @@ def not_now(job: Job, line: Line, draft: Draft) -> Why:
     size = line.sizes[-1]
     if line.kept:
         return Why(reason=Reason.KEPT_NODE_BUSY, numbers={"node": job.kept_on[0].node})
-    pools = draft.fleet.suiting(line.need)
-    refused = _refused(job, line, draft, pools, size)
+    refused = _refused(job, line, draft, size)
     if refused is not None:
         return refused
+    known = draft.reasons.get((line.need, size))
+    if known is None:
+        known = draft.reasons[line.need, size] = _no_room(line.need, size, draft)
+    return known
+
+
+def _no_room(need: Need, size: Size, draft: Draft) -> Why:
+    """How the free devices fall short of this size."""
+    pools = draft.fleet.suiting(need)
     room = free = away = 0
     best = ("cluster", 0)
     for pool in pools:
-        mask, suited = pool.allowed(line.need), pool.suited(line.need)
+        mask, suited = pool.allowed(need), pool.suited(need)
         here = _free(pool, mask)
         free += here
-        away += sum(len(bin_.ids) for bin_ in pool.each(suited & ~mask))
-        room += pool_room(pool, mask, line.need, size)
+        gone = suited & ~mask
+        if gone:
+            away += sum(count * (bins & gone).bit_count() for count, bins in enumerate(pool.whole))
+        room += pool_room(pool, mask, need, size)
         best = max(best, ("cluster", here), key=lambda entry: entry[1])
     numbers: dict[str, object] = {
         "wanted": size.devices, "free": free, "away": away, "room": room, "groups": size.groups,
         "each": size.each, "level": best[0], "largest": best[1],
     }  # fmt: skip
-    return Why(reason=_scarce(line, pools, size, free, away, room), numbers=numbers)
+    return Why(reason=_scarce(need, size, free, away, room), numbers=numbers)
 
 
-def _scarce(line: Line, pools: object, size: Size, free: int, away: int, room: int) -> Reason:
+def _scarce(need: Need, size: Size, free: int, away: int, room: int) -> Reason:
     """Which way the free devices fall short."""
     if free < size.devices:
         return Reason.NODES_AWAY if away and free + away >= size.devices else Reason.BUSY
     if room >= size.groups:
         return Reason.TOPOLOGY
-    return Reason.HOST_BUSY if line.need.milli or line.need.memory else Reason.FRAGMENTED
+    return Reason.HOST_BUSY if need.milli or need.memory else Reason.FRAGMENTED
 
 
-def _refused(job: Job, line: Line, draft: Draft, pools: object, size: Size) -> Why | None:
+def _refused(job: Job, line: Line, draft: Draft, size: Size) -> Why | None:
     """The quota or the reservation that stands in its way, if one does for every kind."""
     kinds = line.kinds
     found: Why | None = None

@@ -75,7 +75,7 @@ class Pool:
 
     __slots__ = (
         "bins", "by_free", "cluster", "filters", "free", "joining", "kind", "memory", "partitions",
-        "racks", "region", "restoring", "size", "usable",
+        "racks", "region", "restoring", "size", "usable", "whole",
     )  # fmt: skip
 
     def __init__(self, region: str, cluster: str, kind: str, memory: int, bins: list[Bin]) -> None:
@@ -83,9 +83,12 @@ class Pool:
         self.bins = bins
         self.size = max(len(bin_.ids) for bin_ in bins)
         self.by_free = [0] * (self.size + 1)
+        self.whole = [0] * (self.size + 1)
+        """Per number of devices, sick ones too: the bins that have so many."""
         for index, bin_ in enumerate(bins):
             bin_.pool, bin_.index, bin_.bit = self, index, 1 << index
             self.by_free[bin_.count] |= bin_.bit
+            self.whole[len(bin_.ids)] |= bin_.bit
         racks: dict[str, int] = {}
         for bin_ in bins:
             rack = bin_.host.node.rack

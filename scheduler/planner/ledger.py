@@ -9,6 +9,8 @@ from scheduler.planner.fleet import Bin, Fleet
 from scheduler.planner.needs import held_devices
 from scheduler.planner.snapshot import Job, JobId, Seat
 
+NEVER = float("inf")
+
 
 class Part:
     """What a job holds on one bin: devices as bits, CPUs (thousandths) and host memory."""
@@ -25,11 +27,21 @@ class Part:
 class Held:
     """A job with all that it holds."""
 
-    __slots__ = ("account", "count", "job", "kind", "parts")
+    __slots__ = (
+        "account", "cooling", "count", "ends", "job", "kind", "leavable", "parts", "protected",
+    )  # fmt: skip
 
     def __init__(
         self, job: Job, parts: list[Part], account: Account | None, kind: str, count: int
     ) -> None:
+        self.protected = NEVER
+        """Until when it may not be pushed off; for ever if it does not run yet."""
+        self.cooling = NEVER
+        """Until when it may not be moved or resized."""
+        self.ends = NEVER
+        """When it is expected to end; moot if its job's measures have no moment of their own."""
+        self.leavable = False
+        """Whether it can go on elsewhere at the same step."""
         self.job = job
         self.parts = parts
         self.account = account

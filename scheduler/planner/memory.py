@@ -9,13 +9,28 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from scheduler.planner.decisions import Why
 from scheduler.planner.fairness import Accounts
 from scheduler.planner.fleet import Fleet
-from scheduler.planner.ledger import Held, Ledger
+from scheduler.planner.layers import Layer
+from scheduler.planner.ledger import NEVER, Held, Ledger
+from scheduler.planner.needs import Need, Size
 from scheduler.planner.ordering import NO_TIER, Queue
 from scheduler.planner.policy import Policy
+from scheduler.planner.promises import ends_at
 from scheduler.planner.roster import Roster
-from scheduler.planner.snapshot import Job, JobId, Node, Phase, Seat, Snapshot, Tenant, Tier, TierId
+from scheduler.planner.snapshot import (
+    Job,
+    JobId,
+    Node,
+    Phase,
+    Remedy,
+    Seat,
+    Snapshot,
+    Tenant,
+    Tier,
+    TierId,
+)
 
 
 class Memory:
@@ -40,10 +55,16 @@ class Memory:
         """Running jobs that may change size."""
         self.running = 0
         """Devices of all that runs, for the counted pool."""
+        self.pushable: dict[TierId, Layer] = {}
+        """Running jobs whose protected time is over, by tier."""
+        self.movable: dict[TierId, Layer] = {}
+        """Running jobs that may be moved, by tier."""
         self.loosened = 0
         """Counts what may have made room: as long as it stands, who was blocked stays blocked."""
         self.ground = 0
         """Counts what may change whether a job can ever run: nodes, quotas."""
+        self.hopeless: dict[tuple[Need, Size], Why | None] = {}
+        """Why there is no place at all for such a job, while the ground stands."""
         self.ripening: list[tuple[float, JobId]] = []
         """When protected jobs may be touched again."""
         self.expected: dict[JobId, tuple[Seat, ...]] = {}
@@ -57,8 +78,7 @@ class Memory:
             self._follow(snapshot)
         self.now = snapshot.now
         while self.ripening and self.ripening[0][0] <= snapshot.now:
-            heappop(self.ripening)
-            self.loosened += 1
+            self._ripen(heappop(self.ripening)[1])
         for id_, seats in self.expected.items():
             held = self.ledger.held.get(id_)
             if held is None or held.job.seats != seats:
@@ -85,8 +105,20 @@ class Memory:
             return False
         self.nodes = snapshot.nodes
         self.loosened += bool(fresh)
-        self.ground += bool(fresh)
+        if fresh:
+            self._new_ground()
+            for node in fresh:
+                for bin_ in self.fleet.hosts[node.id].bins:
+                    for id_ in bin_.jobs:
+                        held = self.ledger.held[id_]
+                        self._unlayer(held)
+                        self._note(held)
+                        self._layer(held)
         return True
+
+    def _new_ground(self) -> None:
+        self.ground += 1
+        self.hopeless.clear()
 
     def _same_tenants(self, tenants: tuple[Tenant, ...]) -> bool:
         """Take in new usage and quotas; false if the tree changed."""
@@ -115,9 +147,10 @@ class Memory:
         self.tier_by_id = {tier.id: tier for tier in snapshot.tiers}
         self.wishes, self.elastic, self.running = set(), set(), 0
         self.ripening, self.expected = [], {}
+        self.pushable, self.movable = {}, {}
         self.now = snapshot.now
         self.loosened += 1
-        self.ground += 1
+        self._new_ground()
         waiting: list[Job] = []
         for job in snapshot.jobs:
             if job.phase is Phase.WAITING:
@@ -166,7 +199,7 @@ class Memory:
             if held is not None:
                 if job is not None and _same_hold(held.job, job):
                     held.job = job
-                    self._note(job)
+                    self._note(held)
                     continue
                 self._release(id_)
             elif id_ in queue.places:
@@ -182,6 +215,7 @@ class Memory:
 
     def _release(self, id_: JobId) -> None:
         held = self.ledger.take(id_)
+        self._unlayer(held)
         self.running -= held.count
         self.wishes.discard(id_)
         self.elastic.discard(id_)
@@ -196,35 +230,78 @@ class Memory:
             held = self.ledger.observed(job)
         self.ledger.put(held)
         self.running += held.count
-        self._note(job)
+        self._note(held)
         if not (policy.preemption or policy.migration or policy.elasticity):
             return
+        self._layer(held)
         ripe = False
-        for moment in quiet_until(job, policy):
-            if moment > self.now:
-                heappush(self.ripening, (moment, job.id))
-            else:
+        for moment in (held.protected, held.cooling):
+            if moment <= self.now:
                 ripe = True
+            elif moment < NEVER:
+                heappush(self.ripening, (moment, job.id))
         if ripe or (held.account is not None and held.account.borrows(held.kind)):
             self.loosened += 1
 
-    def _note(self, job: Job) -> None:
-        """Keep the lists of jobs that every cycle looks at."""
+    def _ripen(self, id_: JobId) -> None:
+        """A protected or cooling time has ended, unless the job has left or moved since."""
+        self.loosened += 1
+        held = self.ledger.held.get(id_)
+        if held is not None:
+            self._layer(held)
+
+    def _layer(self, held: Held) -> None:
+        """Put a job where those look who could ask it to go."""
+        policy, tier = self.policy, held.job.tier
+        assert policy is not None
+        if policy.preemption and held.protected <= self.now:
+            layer = self.pushable.get(tier)
+            if layer is None:
+                layer = self.pushable[tier] = Layer()
+            layer.add(held)
+        if policy.migration and held.leavable and held.cooling <= self.now:
+            layer = self.movable.get(tier)
+            if layer is None:
+                layer = self.movable[tier] = Layer()
+            layer.add(held)
+
+    def _unlayer(self, held: Held) -> None:
+        for layers in (self.pushable, self.movable):
+            layer = layers.get(held.job.tier)
+            if layer is not None:
+                layer.remove(held)
+
+    def _note(self, held: Held) -> None:
+        """Keep the lists of jobs that every cycle looks at, and how free each of them is."""
+        job, policy = held.job, self.policy
+        assert policy is not None
         self.wishes.discard(job.id)
         self.elastic.discard(job.id)
         if job.phase is not Phase.RUNNING:
             return
+        held.protected, held.cooling = quiet_until(job, policy)
+        held.leavable = can_leave(held)
+        held.ends = NEVER if job.expected_s is None else ends_at(job, job.measured_at or self.now)
         if job.move_asked or job.asked_devices is not None:
             self.wishes.add(job.id)
         if job.fewest_devices is not None:
             self.elastic.add(job.id)
 
 
+def can_leave(held: Held) -> bool:
+    """Whether a job keeps its step when it leaves, and its nodes can hand on its checkpoint."""
+    return held.job.remedy is Remedy.TRANSPARENT and all(
+        part.bin.host.node.can_restore for part in held.parts
+    )
+
+
 def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
     """Until when it may not be pushed off, and until when it may not be moved or resized."""
-    started = job.started_at if job.started_at is not None else -float("inf")
-    moved = job.last_moved_at if job.last_moved_at is not None else -float("inf")
-    return max(started, moved) + policy.minimum_run_s, moved + policy.cooling_s
+    started, moved = job.started_at, job.last_moved_at
+    if moved is None:
+        return -NEVER if started is None else started + policy.minimum_run_s, -NEVER
+    since = moved if started is None else max(started, moved)
+    return since + policy.minimum_run_s, moved + policy.cooling_s
 
 
 def _same_hold(old: Job, new: Job) -> bool:

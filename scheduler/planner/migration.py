@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Preempt, Why
 from scheduler.planner.draft import Draft
-from scheduler.planner.elasticity import can_leave, movable, resize_as_asked
+from scheduler.planner.elasticity import resize_as_asked
 from scheduler.planner.fairness import Account
 from scheduler.planner.fleet import Host, Pool
+from scheduler.planner.layers import Yielders
 from scheduler.planner.ledger import Held, Part
 from scheduler.planner.needs import Need, Size, natural, need_of, sizes
 from scheduler.planner.ordering import Line
@@ -18,7 +19,6 @@ from scheduler.planner.preemption import Search
 from scheduler.planner.promises import remaining
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, NodeId, Phase, Seat
-from scheduler.planner.victims import Yielders, cool
 
 TRIES = 12
 """Ways to make a gap that are tried for one job in one cycle."""
@@ -47,7 +47,7 @@ def _leave(draft: Draft, held: Held, host: Host) -> None:
         return
     reason = Reason.DRAINED if host.node.draining else Reason.SICK_DEVICE
     why = Why(reason=reason, numbers=numbers)
-    if not movable(held.job) or not can_leave(held):
+    if not held.leavable:
         return
     for size in sizes(held.job):
         if size.devices <= held.count and move(draft, held, size, why):
@@ -113,7 +113,7 @@ def move_as_asked(draft: Draft, held: Held) -> bool:
     """Move a job to the wanted nodes, or else to any that it is not on."""
     job = held.job
     own = frozenset(seat.node for seat in job.seats)
-    if not movable(job) or not can_leave(held) or (job.wanted_nodes and own <= job.wanted_nodes):
+    if not held.leavable or (job.wanted_nodes and own <= job.wanted_nodes):
         return False
     need = need_of(job)
     if job.wanted_nodes:
@@ -179,10 +179,10 @@ class Mover:
 
     def right(self, held: Held) -> Reason | None:
         """Whether a job may be asked: no higher in tier, able to move, not moved just now."""
-        job, draft = held.job, self.draft
-        if draft.tier(job).rank > self.rank or not movable(job) or not draft.untouched(job.id):
+        draft = self.draft
+        if not held.leavable or held.cooling > draft.now or not draft.untouched(held.job.id):
             return None
-        return Reason.GAP if cool(draft, job) and can_leave(held) else None
+        return Reason.GAP if draft.tier(held.job).rank <= self.rank else None
 
 
 def make_gap(line: Line, job: Job, draft: Draft) -> bool:
@@ -194,7 +194,7 @@ def make_gap(line: Line, job: Job, draft: Draft) -> bool:
         return False
     mover = Mover(line, job, draft)
     index = _index(draft, mover)
-    if not index.by_bin:
+    if not index:
         return False
     if draft.moves_left <= 0:
         draft.cut_short = True
@@ -214,8 +214,12 @@ def _index(draft: Draft, mover: Mover) -> Yielders:
     flavour = ("move", mover.rank)
     found = draft.yielders.get(flavour)
     if found is None:
-        able = [held for held in draft.ledger.held.values() if mover.right(held) is not None]
-        found = draft.yielders[flavour] = Yielders(able)
+        layers = [
+            layer
+            for tier, layer in sorted(draft.memory.movable.items())
+            if draft.rank(tier) <= mover.rank
+        ]
+        found = draft.yielders[flavour] = Yielders(layers)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.planner.counted import counted
@@ -28,6 +29,18 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Pl
     handed in from cycle to cycle, only saves working out again what has not changed.
     """
     memory = memory or Memory()
+    # Nothing here makes garbage in circles; looking for some among a million objects takes longer
+    # than planning.
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        return _plan(snapshot, policy, memory)
+    finally:
+        if collecting:
+            gc.enable()
+
+
+def _plan(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
     memory.take_in(snapshot, policy)
     if policy.pool:
         return counted(snapshot, policy, memory)

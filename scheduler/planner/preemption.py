@@ -11,13 +11,14 @@ from scheduler.planner.costs import loss
 from scheduler.planner.decisions import Why
 from scheduler.planner.draft import Draft
 from scheduler.planner.fleet import Bin, Pool
+from scheduler.planner.layers import Yielders, held_on
 from scheduler.planner.ledger import Held
 from scheduler.planner.needs import Need, Size, natural
 from scheduler.planner.ordering import Line
 from scheduler.planner.placement import bin_room, find
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId
-from scheduler.planner.victims import Option, Pusher, Yielders, yielders
+from scheduler.planner.victims import Option, Pusher, yielders
 
 BINS_WEIGHED = 12
 """Bins whose victims are compared in a large fleet; all of them in one of up to 64 bins."""
@@ -33,7 +34,7 @@ def push_off(line: Line, job: Job, draft: Draft) -> bool:
         found = _own_first(pusher, line, size, pools) if not pools else None
         if pools:
             index = yielders(draft, pusher)
-            if not index.by_bin:
+            if not index:
                 continue
             search = Search(pusher, line.need, size, index)
             found = search.one_bin(pools) or search.several_bins(pools)
@@ -101,9 +102,9 @@ class Search:
         most = 64 if sum(len(pool.bins) for pool in pools) <= 64 else 16 * BINS_WEIGHED
         for waste in range(max((pool.size for pool in pools), default=0) + 1):
             for pool in pools:
-                masks = self.index.holding.get(pool)
-                if masks is None or wanted > pool.size:
+                if wanted > pool.size:
                     continue
+                masks = self.index.holding(pool)
                 allowed = pool.allowed(self.need)
                 for free in range(wanted) if single else ():
                     held = wanted - free + waste
@@ -121,9 +122,7 @@ class Search:
 
     def _fewest(self, bin_: Bin, wanted: int) -> tuple[tuple[object, ...], list[Held]] | None:
         """The smallest set on a bin that leaves ``wanted`` devices free, the cheapest of those."""
-        able = [
-            held for held in self.index.by_bin.get(bin_, ()) if self.pusher.right(held) is not None
-        ]
+        able = [held for held in self.index.on(bin_) if self.pusher.right(held) is not None]
         able.sort(key=lambda held: (-held_on(held, bin_).bit_count(), self._price([held])))
         if len(able) > 12:
             able = able[:12]
@@ -238,7 +237,7 @@ class Search:
             return known
         masks = {pool: pool.usable & pool.joining}
         found: list[Option] = []
-        for held in self.index.by_pool.get(pool, {}).values():
+        for held in self.index.within(pool):
             gain = self._gain([held], masks)
             if gain:
                 found.append(Option([held], gain, self.draft))
@@ -252,7 +251,7 @@ class Search:
 
     def _together(self, bin_: Bin) -> Option | None:
         """The smallest set of at least two on one bin that gives one more group."""
-        here = self.index.by_bin.get(bin_, ())
+        here = self.index.on(bin_)
         if len(here) < 2:
             return None
         before = self._room(bin_, ())
@@ -304,13 +303,11 @@ class Search:
         self, chosen: list[Held], group: list[Pool], masks: dict[Pool, int], short: int
     ) -> list[Held]:
         """With few candidates: a smaller set, or one as small and cheaper, if there is one."""
-        able = [
-            held
-            for pool in group
-            for held in self.index.by_pool.get(pool, {}).values()
-            if self.pusher.right(held) is not None
-        ]
-        if len(able) > EXACT or len(chosen) < 2:
+        near = {one.job.id: one for pool in group for one in self.index.within(pool)}
+        if len(near) > 4 * EXACT or len(chosen) < 2:
+            return chosen
+        able = [held for held in near.values() if self.pusher.right(held) is not None]
+        if len(able) > EXACT:
             return chosen
         able.sort(key=lambda held: natural(held.job.id))
         for count in range(1, len(chosen) + 1):
@@ -412,11 +409,6 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
 def _taken(bin_: Bin, mask: int, but: JobId) -> bool:
     """Whether someone else holds one of these devices now."""
     return any(held & mask for id_, held in bin_.jobs.items() if id_ != but)
-
-
-def held_on(held: Held, bin_: Bin) -> int:
-    """The devices that a job holds on a bin."""
-    return next((part.mask for part in held.parts if part.bin is bin_), 0)
 
 
 def _some(pool: Pool, mask: int, most: int) -> list[Bin]:

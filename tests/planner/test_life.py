@@ -9,7 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from scheduler.planner import PRESETS, Memory, Phase, Plan, Policy, Roster, Snapshot, plan
+from scheduler.planner import PRESETS, Memory, Phase, Plan, Policy, Roster, plan
 from scheduler.planner.invariants import check
 from scheduler.planner.paper import enacted
 from tests.planner.sketches import NOW, TIERS
