@@ -1,0 +1,115 @@
+"""Pages in a real browser: nothing sticks out, nothing is too faint, nothing is forbidden."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.conftest import Portal, log_in
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
+PAGES = ("/", "/?metric=owner", "/jobs/", "/jobs/40/", "/jobs/47/", "/jobs/new/", "/nodes/",
+         "/nodes/node-1/drain/", "/tenants/", "/tokens/", "/preferences/", "/audit/",
+         "/nothing/")  # fmt: skip
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
+
+
+def overflow(page: Page) -> int:
+    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+
+def test_every_page_fits_and_can_be_read(sample: Portal, page: Page, complaints: list[str]) -> None:
+    """On a wide and on a narrow screen, in both themes; the console stays silent."""
+    page.emulate_media(reduced_motion="reduce")
+    log_in(page, sample)
+    found: list[str] = []
+    for address in PAGES:
+        page.goto(sample.url + address)
+        page.wait_for_load_state("load")
+        for width in (1440, 390):
+            page.set_viewport_size({"width": width, "height": 900})
+            if overflow(page) > 0:
+                found.append(f"{address} is too wide for {width}")
+        for theme in THEMES:
+            page.emulate_media(color_scheme=theme)
+            found += [f"{address} {theme}: {faint}" for faint in page.evaluate(CONTRAST)]
+        page.set_viewport_size({"width": 1440, "height": 900})
+    assert found == []
+    assert [words for words in complaints if "/nothing/" not in words] == []
+
+
+def test_the_fleet_is_live_and_leads_to_jobs(
+    sample: Portal, page: Page, complaints: list[str]
+) -> None:
+    log_in(page, sample)
+    expect(page.locator("#live")).to_have_text("Live", timeout=60_000)
+    page.get_by_role("button", name="Allocation").click()
+    expect(page).to_have_url(re.compile("metric=owner"))
+    page.locator("#charts").scroll_into_view_if_needed()
+    expect(page.locator("#by-tenant .main-svg").first).to_be_visible(timeout=60_000)
+    page.locator("a.tile").first.click()
+    expect(page).to_have_url(re.compile(r"/jobs/\d+/"))
+    assert complaints == []
+
+
+def test_jobs_are_narrowed_down_in_place(sample: Portal, page: Page) -> None:
+    log_in(page, sample)
+    page.goto(f"{sample.url}/jobs/")
+    page.keyboard.press("/")
+    page.keyboard.type("wav2vec")
+    expect(page.locator("tbody tr")).to_have_count(1)
+    expect(page).to_have_url(re.compile("q=wav2vec"))
+    page.reload()
+    expect(page.locator("tbody tr")).to_have_count(1)
+
+
+def test_a_quota_is_edited_in_place(sample: Portal, page: Page, complaints: list[str]) -> None:
+    log_in(page, sample)
+    page.goto(f"{sample.url}/tenants/")
+    card = page.locator("#robotics")
+    card.get_by_role("button", name="Edit the quota of Robotics").click()
+    card.get_by_role("spinbutton", name="Reserved").fill("-1")
+    card.get_by_role("button", name="Save").click()
+    expect(card.get_by_role("spinbutton", name="Reserved")).to_have_value("-1")
+    card.get_by_role("spinbutton", name="Reserved").fill("5")
+    card.get_by_role("button", name="Save").click()
+    expect(card.locator(".share")).to_contain_text("2 used of 5 reserved")
+    page.goto(f"{sample.url}/audit/")
+    expect(page.locator("tbody tr").first).to_contain_text("quota of robotics")
+    assert [words for words in complaints if "422" not in words] == []
+
+
+def test_keys_lead_about(sample: Portal, page: Page) -> None:
+    log_in(page, sample)
+    page.keyboard.press("?")
+    expect(page.get_by_role("heading", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.keyboard.type("gj")
+    expect(page).to_have_url(re.compile("/jobs/$"))
+
+
+def test_the_theme_is_chosen_at_once_and_kept(sample: Portal, page: Page) -> None:
+    log_in(page, sample)
+    page.locator(".menu > summary").click()
+    with page.expect_response(re.compile("/preferences/")):
+        page.get_by_role("button", name="Dark").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.reload()
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+
+
+def test_a_log_keeps_colours_and_can_be_searched(sample: Portal, page: Page) -> None:
+    log_in(page, sample)
+    page.goto(f"{sample.url}/jobs/40/")
+    text = page.locator("[data-log-text]")
+    expect(text).to_contain_text("step   9255")
+    expect(text.locator(".c2").first).to_be_visible()
+    page.keyboard.press("/")
+    page.keyboard.type("step   9100")
+    expect(page.locator("[data-log-found]")).to_have_text("1 of 1 lines")
+    expect(text.locator("mark")).to_have_text("step   9100")
