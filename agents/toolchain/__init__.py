@@ -1,5 +1,5 @@
 """runc and CRIU for this node: the system's own where new enough, else from a private prefix."""
 
-from agents.toolchain.find import Toolchain, find
+from agents.toolchain.programs import Toolchain, find
 
 __all__ = ["Toolchain", "find"]

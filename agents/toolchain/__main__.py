@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from agents.toolchain.fetch import fetch
-from agents.toolchain.find import version
 from agents.toolchain.mirror import UnableError
+from agents.toolchain.programs import version
 
 
 def main() -> None:

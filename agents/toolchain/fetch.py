@@ -14,8 +14,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from agents.toolchain.find import Toolchain, find
 from agents.toolchain.mirror import Source, UnableError, download, own_source, run, unpack
+from agents.toolchain.programs import Toolchain, find
 
 NEWEST_SUITE = "sid"
 
