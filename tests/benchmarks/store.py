@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agents.checkpoints import fetch_image, open_store, store_image
-from agents.toolchain.find import find
+from agents.toolchain import find
 from tests.agents.checkpoints.images import Area, write
 
 ROOT = Path(__file__).resolve().parents[2]
