@@ -10,7 +10,7 @@ from scheduler.simulator.fleets import pool
 from scheduler.simulator.measures import measure
 from tests.simulator.scenes import play
 
-JOBS = 12_000
+JOBS = 1_500
 
 
 def poisson(rate: float, service_s: float | None, seed: int) -> Trace:
@@ -31,11 +31,11 @@ def mean_wait(servers: int, rate: float, service_s: float | None) -> tuple[float
         measure(play(poisson(rate, service_s, seed), pool(servers), "pool-fifo", switches=QUIET))[
             "wait_s"
         ]["mean"]
-        for seed in range(5)
+        for seed in range(4)
     ]
     mean = sum(means) / len(means)
     spread = math.sqrt(sum((each - mean) ** 2 for each in means) / (len(means) - 1))
-    return mean, 4.604 * spread / math.sqrt(len(means))
+    return mean, 5.841 * spread / math.sqrt(len(means))
 
 
 QUIET = {"explain": "off"}
