@@ -7,6 +7,7 @@ each verb is one or two of them.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import time
 from pathlib import Path
@@ -106,13 +107,18 @@ class Cgroups:
         file = folder / ("cgroup.freeze" if self.unified else "freezer.state")
         word = ("1" if frozen else "0") if self.unified else ("FROZEN" if frozen else "THAWED")
         end = time.monotonic() + timeout_s
-        while True:
+        for attempt in itertools.count(1):
             file.write_text(word)
             if self.is_frozen(key) == frozen:
                 return True
             if time.monotonic() > end:
                 return False
             time.sleep(0.002)
+            if word == "FROZEN" and attempt % 50 == 0:
+                # A thread in execve waits for the others of its process, which the freezer holds.
+                file.write_text("THAWED")
+                time.sleep(0.01)
+        return False
 
     def is_frozen(self, key: str) -> bool:
         """Whether every process in the group stands still."""
@@ -162,8 +168,8 @@ class Cgroups:
                     time.sleep(0.005)
 
     def close(self) -> None:
-        """Remove the agent's own group if no task has one in it."""
-        for folder in self._folders(""):
+        """Remove the agent's own group if no task has one in it; runc makes one everywhere."""
+        for folder in (self.root / self.name, *self.root.glob(f"*/{self.name}")):
             with contextlib.suppress(OSError):
                 folder.rmdir()
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agents.drivers.base import Driver, DriverError
-from agents.drivers.cgroups import Cgroups
+from agents.drivers.cgroups import ROOT, Cgroups
 from agents.drivers.process import ProcessDriver
 from agents.drivers.trees import ProcessTree
 from tests.agents.contract import DriverContract, MakeTask, until
@@ -20,19 +20,41 @@ from tests.agents.contract import DriverContract, MakeTask, until
 FORK_BOMB = "bomb() { bomb | bomb & }; bomb; sleep 1000"
 
 
-class TestWithControlGroups(DriverContract):
+HIERARCHIES = [root for root in (ROOT, ROOT / "unified") if (root / "cgroup.procs").exists()]
+if (ROOT / "freezer").exists():
+    HIERARCHIES.append(ROOT)
+
+
+class WithGroups(DriverContract):
+    @pytest.fixture
+    def root(self) -> Path:
+        return HIERARCHIES[-1]
+
     @pytest.fixture(autouse=True)
-    def agent(self) -> Iterator[str]:
-        self.name = f"test-{uuid.uuid4().hex[:8]}"
-        groups = Cgroups(f"tidepool/{self.name}")
+    def _groups(self, root: Path) -> Iterator[None]:
+        self.place = f"tidepool/test-{uuid.uuid4().hex[:8]}", root
+        groups = Cgroups(*self.place)
         if not groups.able:
             pytest.skip(groups.reason)
-        yield self.name
+        yield
         groups.remove("")
 
     def new_driver(self, state: Path) -> Driver:
-        return ProcessDriver(agent=self.name, state=state)
+        driver = ProcessDriver(agent="none", state=state)
+        driver.cgroups.close()
+        driver.cgroups = Cgroups(*self.place)
+        return driver
 
+
+class TestEveryHierarchy(WithGroups):
+    """Version 1, version 2, or both where a machine has both."""
+
+    @pytest.fixture(params=HIERARCHIES, ids=str)
+    def root(self, request: pytest.FixtureRequest) -> Path:
+        return Path(request.param)
+
+
+class TestWithControlGroups(WithGroups):
     def test_too_much_memory_is_told_apart(self, driver: Driver, make: MakeTask) -> None:
         grow = "import sys; block = b'x' * (1 << 28); print(len(block)); sys.exit(0)"
         task = make(("/usr/bin/env", "python3", "-c", grow), memory=64 << 20)
@@ -76,7 +98,8 @@ class TestWithControlGroups(DriverContract):
 
 class TestWithoutControlGroups(DriverContract):
     def new_driver(self, state: Path) -> Driver:
-        driver = ProcessDriver(agent="", state=state)
+        driver = ProcessDriver(agent="none", state=state)
+        driver.cgroups.close()
         driver.cgroups = Cgroups("tidepool/none", root=state / "no-cgroups-here")
         return driver
 
