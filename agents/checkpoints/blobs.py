@@ -124,7 +124,7 @@ class Folder:
 
     def tidy(self, before: float) -> None:
         with told(f"The chunk store {self.path}"):
-            for top in ("c", "m", "i", "g"):
+            for top in ("c", "p", "m", "i", "g"):
                 for blob in self._walk(top, hidden=True):
                     if blob.modified < before:
                         (self.path / blob.key).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ however the two interleave. For each round of chunks that no kept manifest names
 2. read the claims of all stores in progress (``i/``) and spare what they claim;
 3. list the manifests again and spare what the new ones name;
 4. delete the rest;
-5. write a new marker ``g/done-<round>``, then remove ``g/<round>``.
+5. write a new marker ``g/done-…``, then remove ``g/<round>``.
 
 A store claims a batch, *then* looks at ``g/`` (``session.py``). If its claim came before step 2, it
 is seen there, or its manifest is in step 3, for a store drops its claims only after its manifest is
@@ -56,6 +56,7 @@ def collect(store: Store, live: Iterable[str], now: float, grace_s: float) -> Co
     ``now`` is wall-clock seconds. Safe beside any number of stores and fetches of live manifests,
     and beside another collection. Raises ``StoreUnreachableError``; it can then be called again.
     """
+    store.blobs.forget()
     _bury_the_dead(store, now)
     store.blobs.tidy(now - SILENCE_S)
     keep = set(live)
@@ -126,30 +127,22 @@ def _delete_unclaimed(store: Store, candidates: set[bytes], known: set[str]) -> 
             )
         if doomed:
             store.blobs.delete([chunk_key(digest) for digest in doomed])
-            _mark(store, number)
+            store.announce()
         return doomed
     finally:
         store.blobs.delete([f"g/{number}"])
 
 
-def _mark(store: Store, number: str) -> None:
-    old = [blob.key for blob in store.blobs.find("g/") if blob.key.startswith("g/done-")]
-    store.blobs.put({f"g/done-{number}": b"-"})
-    store.blobs.delete(old)
-
-
 def _rounds(store: Store, named: set[bytes]) -> Iterator[dict[bytes, int]]:
     """Yield the chunks that no manifest names, some thousand at a time, with their stored sizes."""
     found: dict[bytes, int] = {}
-    for first in range(256):
-        for blob in store.blobs.find(f"c/{first:02x}/"):
-            digest = _digest(blob.key)
-            if digest and digest not in named:
-                found[digest] = blob.size
-        while len(found) >= ROUND:
-            part = dict(list(found.items())[:ROUND])
-            found = {digest: size for digest, size in found.items() if digest not in part}
-            yield part
+    for blob in store.blobs.find("c/"):
+        digest = _digest(blob.key)
+        if digest and digest not in named:
+            found[digest] = blob.size
+            if len(found) == ROUND:
+                yield found
+                found = {}
     if found:
         yield found
 

@@ -1,25 +1,30 @@
 """The chunk store: equal bytes are stored once, and what is read is checked against its name.
 
-c/ab/abcd…   a chunk, zstd-compressed, named by the BLAKE3 hash of its content
-m/<key>      a manifest, named by the hash of its stored bytes
-i/<id>/…     claims of a store in progress        (session.py)
-g/…          what a collection is about to delete  (collection.py)
+c/ab/abcd…   a chunk, zstd-compressed, named by the BLAKE3 hash of its content; in a local
+             folder many of them lie in one file p/…                  (packs.py)
+m/<key>      a manifest, named by the hash of its stored bytes        (manifest.py)
+i/<id>/…     claims of a store in progress                            (session.py)
+g/…          what a collection is about to delete                     (collection.py)
 """
 
 from __future__ import annotations
 
+import contextlib
+import secrets
 import threading
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import blake3
 import zstandard
 
-from agents.checkpoints.blobs import Blobs, Folder
+from agents.checkpoints.blobs import Blobs
 from agents.checkpoints.cache import Cached
-from agents.checkpoints.errors import DamagedError
+from agents.checkpoints.errors import CheckpointError, DamagedError
 from agents.checkpoints.manifest import Extent, Manifest, is_key, unseal
+from agents.checkpoints.packs import Packs
 from agents.checkpoints.remote import Remote
 
 LEVEL = 1
@@ -54,7 +59,24 @@ class Store:
         keys = [chunk_key(digest) for digest in unique]
         stored = dict(zip(unique, self.blobs.get(keys), strict=True))
         opened = {digest: self._open(unique[digest], data) for digest, data in stored.items()}
-        return [opened[extent.digest] for extent in extents]
+        bad = [digest for digest, content in opened.items() if content is None]
+        if bad:
+            # Out of the way, so that the next store of the same bytes writes them anew.
+            with contextlib.suppress(CheckpointError):
+                self.blobs.delete([chunk_key(digest) for digest in bad if stored[digest]])
+                self.announce()
+            state = "missing from" if stored[bad[0]] is None else "altered or cut short in"
+            raise DamagedError(
+                f"The chunk {bad[0].hex()[:12]} is {state} the chunk store {self.url}; "
+                "go back to an earlier checkpoint."
+            )
+        return [opened[extent.digest] or b"" for extent in extents]
+
+    def announce(self) -> None:
+        """Tell all that remember what is in the store that something was deleted from it."""
+        old = [blob.key for blob in self.blobs.find("g/") if blob.key.startswith("g/done-")]
+        self.blobs.put({f"g/done-{secrets.token_hex(8)}": b"-"})
+        self.blobs.delete(old)
 
     def notice(self, marker: str) -> None:
         """Trust nothing that was seen before the collection with this marker ended."""
@@ -63,22 +85,13 @@ class Store:
                 self.blobs.forget()
                 self._marker = marker
 
-    def _open(self, extent: Extent, data: bytes | None) -> bytes:
+    def _open(self, extent: Extent, data: bytes | None) -> bytes | None:
+        """Return a chunk's content; a damaged copy of the node's own is fetched anew first."""
         content = expand(extent, data)
-        key = chunk_key(extent.digest)
         if content is None and data is not None and isinstance(self.blobs, Cached):
+            key = chunk_key(extent.digest)
             self.blobs.drop(key)
-            data = self.blobs.get([key])[0]
-            content = expand(extent, data)
-        if content is None:
-            if data is not None:
-                # Out of the way, so that the next store of the same bytes writes them anew.
-                self.blobs.delete([key])
-            state = "altered or cut short in" if data is not None else "missing from"
-            raise DamagedError(
-                f"The chunk {extent.digest.hex()[:12]} is {state} the chunk store {self.url}; "
-                "go back to an earlier checkpoint."
-            )
+            content = expand(extent, self.blobs.get([key])[0])
         return content
 
 
@@ -100,9 +113,15 @@ def open_store(
     """
     text = str(url)
     if "://" not in text or text.startswith("file://"):
-        return Store(text, Folder(Path(text.removeprefix("file://")), durable=durable))
+        return _local(Path(text.removeprefix("file://")), durable)
     blobs: Blobs = Remote(text, options)
     return Store(text, Cached(blobs, cache, cache_bytes) if cache else blobs)
+
+
+@lru_cache(maxsize=16)
+def _local(path: Path, durable: bool) -> Store:  # noqa: FBT001 - a key of the cache
+    """A process opens a folder once: the tables of its packs are then in memory."""
+    return Store(str(path), Packs(path, durable=durable))
 
 
 def chunk_key(digest: bytes) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import struct
 from pathlib import Path
 
 
@@ -23,3 +24,13 @@ def look(root: Path) -> dict[bytes, tuple[object, ...]]:
             key = os.path.relpath(path, top)
             found[key] = (info.st_mode, info.st_mtime_ns, info.st_uid, info.st_gid, content)
     return found
+
+
+def harm_chunks(store: Path) -> None:
+    """Alter one byte of every chunk in a local store: just behind its digest."""
+    for pack in (store / "p").iterdir():
+        data = bytearray(pack.read_bytes())
+        count = struct.unpack("<I", data[-12:-8])[0]
+        for slot in struct.iter_unpack("<32sQI", data[-12 - 44 * count : -12]):
+            data[slot[1] + 8] ^= 1
+        pack.write_bytes(data)

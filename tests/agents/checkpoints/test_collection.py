@@ -22,11 +22,17 @@ from agents.checkpoints import (
 from agents.checkpoints.blobs import Folder
 from agents.checkpoints.collection import ROUND_S, SILENCE_S
 from agents.checkpoints.manifest import Entry, Extent, Manifest
+from agents.checkpoints.packs import Packs
 from agents.checkpoints.session import Session
 from agents.checkpoints.store import chunk_key
 from tests.agents.checkpoints.look import look
 
 LATER = 10_000.0
+
+
+def another(where: Path | str) -> Store:
+    """Open a store as another process would, with a memory of its own."""
+    return Store("", Packs(where)) if isinstance(where, Path) else open_store(where)
 
 
 def tree(folder: Path, *parts: bytes) -> Path:
@@ -37,6 +43,7 @@ def tree(folder: Path, *parts: bytes) -> Path:
 
 
 def chunks(store: Store) -> set[str]:
+    store.blobs.forget()
     return {blob.key for blob in store.blobs.find("c/")}
 
 
@@ -121,7 +128,7 @@ def test_a_store_that_comes_too_late_waits_and_writes_anew(
     store: Store, garbage: bytes, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The store claims after the collection has read the claims: its chunk is about to go."""
-    real = Folder.delete
+    real = Packs.delete
     waited = threading.Event()
     found: list[set[bytes]] = []
 
@@ -134,14 +141,14 @@ def test_a_store_that_comes_too_late_waits_and_writes_anew(
 
     thread = threading.Thread(target=late)
 
-    def delete(self: Folder, keys: list[str]) -> None:
+    def delete(self: Packs, keys: list[str]) -> None:
         if chunk_key(garbage) in keys:
             monkeypatch.undo()
             thread.start()
             assert waited.wait(60)
         real(self, keys)
 
-    monkeypatch.setattr(Folder, "delete", delete)
+    monkeypatch.setattr(Packs, "delete", delete)
     assert collect(store, [], now=time.time(), grace_s=60).chunks == 1
     thread.join(60)
     assert found == [{garbage}]
@@ -184,14 +191,14 @@ def test_a_damaged_manifest_stops_no_collection(store: Store, tmp_path: Path) ->
 def test_stores_and_collections_at_once_lose_nothing(url: str, tmp_path: Path) -> None:
     """Threads store and drop trees of a few common parts while others collect all the time."""
     where = tmp_path / "store" if url == "folder" else f"memory://race-{os.urandom(4).hex()}"
-    first = open_store(where)
+    first = another(where)
     parts = [os.urandom(9_000) for _ in range(12)]
     stopped = threading.Event()
     failures: list[BaseException] = []
 
     def work(seed: int) -> None:
         die = random.Random(seed)
-        store = open_store(where)
+        store = another(where)
         try:
             for number in range(12):
                 folder = tree(tmp_path / f"{seed}-{number}", *die.sample(parts, 4))
@@ -202,7 +209,7 @@ def test_stores_and_collections_at_once_lose_nothing(url: str, tmp_path: Path) -
             failures.append(error)
 
     def sweep() -> None:
-        store = open_store(where)
+        store = another(where)
         try:
             while not stopped.is_set():
                 collect(store, [], now=time.time(), grace_s=LATER)

@@ -19,6 +19,7 @@ from agents.checkpoints import (
     store_tree,
     zip_files,
 )
+from tests.agents.checkpoints.look import harm_chunks
 
 
 @pytest.fixture
@@ -85,7 +86,6 @@ def test_a_checkpoint_shows_its_workspace_and_not_its_memory(
 def test_a_damaged_file_is_told_before_its_bytes_are_handed_out(
     store: Store, key: str, tmp_path: Path
 ) -> None:
-    for blob in store.blobs.find("c/"):
-        (tmp_path / "store" / blob.key).write_bytes(b"rubbish")
+    harm_chunks(tmp_path / "store")
     with pytest.raises(DamagedError):
         next(open_file(store, key, "data/weights.bin").content)
