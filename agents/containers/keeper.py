@@ -18,6 +18,7 @@ import ctypes
 import fcntl
 import os
 import sys
+import time
 
 PR_SET_CHILD_SUBREAPER = 36
 CHUNK = 65536
@@ -42,6 +43,9 @@ def main() -> None:
         return
     with open(bundle + "/pid") as file:
         pid = int(file.read())
+    # runc leaves a moment before its container's first process has become the command.
+    while name_of(pid).startswith(b"runc:"):
+        time.sleep(0.001)
     told = f"{pid} {start_of(pid)}"
     settle(bundle + "/started", told)
     report("started " + told)
@@ -60,6 +64,14 @@ def run(command: list[str], writer: int) -> int:
     child = os.posix_spawn(command[0], command, os.environ, file_actions=actions)
     os.close(nothing)
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def name_of(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/comm", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
 
 
 def start_of(pid: int) -> int:

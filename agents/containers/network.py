@@ -54,6 +54,8 @@ class JobNetworks:
             for stale in routes.link_lookup(ifname=port):
                 _drop(routes, stale)
             netns.inside(place, lambda: _furnish(network, port, own))
+            # Up already now: the kernel lets a port through only some time after that.
+            routes.link("set", index=_index(routes, port), state="up")
 
     def open(self, key: str, network: Network | None) -> None:
         """Put the port on its job's bridge, which is made if need be."""
@@ -63,7 +65,7 @@ class JobNetworks:
             bridge = self._ensure_bridge(routes, network.number)
             self._ensure_overlay(routes, network, bridge)
             port = _index(routes, self._port(key))
-            routes.link("set", index=port, master=bridge, state="up")
+            routes.link("set", index=port, master=bridge)
             _pin(routes, port, _mac(network.number, network.address), NTF_MASTER)
 
     def close(self, key: str) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -76,17 +78,18 @@ class Replica:
         self.on_host(lambda: self.networks.remove(self.key, self.place))
 
     def hears(self, other: Replica, timeout_s: float = 10.0) -> bool:
-        """Whether a datagram from the other one comes here."""
+        """Whether a datagram from the other one comes here; it is sent again and again."""
         address = self.network.address.partition("/")[0]
         listener = netns.inside(self.place, lambda: bound(address))
         sender = netns.inside(other.place, lambda: socket.socket(type=socket.SOCK_DGRAM))
         with listener, sender:
-            listener.settimeout(timeout_s)
-            sender.sendto(b"hello", (address, 7000))
-            try:
-                return listener.recv(16) == b"hello"
-            except TimeoutError:
-                return False
+            listener.settimeout(0.05)
+            end = time.monotonic() + timeout_s
+            while time.monotonic() < end:
+                sender.sendto(b"hello", (address, 7000))
+                with contextlib.suppress(TimeoutError):
+                    return listener.recv(16) == b"hello"
+            return False
 
 
 def bound(address: str) -> socket.socket:
