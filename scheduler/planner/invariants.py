@@ -129,7 +129,9 @@ class Audit:
             need = need_of(job)
             nodes = {seat.node for seat in seats}
             kinds = set()
-            staying = isinstance(decision, Resize) and nodes <= {seat.node for seat in job.seats}
+            staying = (
+                isinstance(decision, Resize) and nodes <= {seat.node for seat in job.seats}
+            ) or (bool(job.kept_on) and job.remedy is Remedy.PAUSE)
             for seat in seats:
                 host = self.draft.fleet.hosts.get(seat.node)
                 if host is None:
@@ -149,7 +151,7 @@ class Audit:
         self, job: Job, seat: Seat, host: Host, need: Need, *, staying: bool
     ) -> Iterator[str]:
         node = host.node
-        if not host.usable and not staying:
+        if not host.usable and not (staying and job.phase is Phase.RUNNING):
             yield f"(8) job {job.id} lands on node {node.id}, which takes nobody"
         if any(host.where(device) is None for device in seat.devices):
             yield f"(8) job {job.id} lands on a sick or unknown device of {node.id}"

@@ -37,7 +37,10 @@ def push_off(line: Line, job: Job, draft: Draft) -> bool:
             if not index:
                 continue
             search = Search(pusher, line.need, size, index)
-            found = search.one_bin(pools) or search.several_bins(pools)
+            found = search.one_bin(pools)
+            if not found or (len(found) > 1 and size.groups > 1):
+                wider = search.several_bins(pools)
+                found = wider if wider and (not found or len(wider) < len(found)) else found
         if found and _carry_out(pusher, line, size, found):
             return True
     return False
@@ -371,6 +374,11 @@ def _carry_out(pusher: Pusher, line: Line, size: Size, victims: list[Held]) -> b
         attempt.keep()
     for held, reason in zip(victims, reasons, strict=True):
         draft.push(held, job, reason)
+    if draft.accounts.keepers or (1 < len(victims) <= 8 and size.groups > 1):
+        # One who leaves may open a place elsewhere too: by what it held on other nodes, or because
+        # what is set aside for others is a count and not a place.
+        for held in victims:
+            _let_stay(draft, job.id, held)
     return True
 
 
@@ -381,7 +389,8 @@ def spare(draft: Draft) -> None:
     draft.reserved.clear()
     for place in [place for place in draft.placed.values() if place.after]:
         for id_ in place.after:
-            if id_ in draft.leaving:
+            leaving = draft.leaving.get(id_)
+            if leaving is not None and leaving.beneficiary == place.job:
                 _let_stay(draft, place.job, draft.pushed[id_])
 
 
