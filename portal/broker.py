@@ -11,7 +11,7 @@ from redis.retry import Retry
 
 
 @cache
-def broker() -> redis.Redis[bytes]:
+def broker() -> redis.Redis:
     """The broker's client; made at first use, so that a process forked later has its own."""
     return redis.Redis.from_url(
         settings.REDIS_URL,
