@@ -55,7 +55,7 @@ def test_it_freezes_and_goes_when_agent_and_lease_are_over(
 ) -> None:
     lease(state, age_s=60)
     watching(state, dead_agent()).join(timeout=30)
-    assert ProcessTree(sleeper.pid).stopped()
+    until(ProcessTree(sleeper.pid).stopped)
 
 
 def test_it_freezes_for_an_agent_that_hangs(state: Path, sleeper: subprocess.Popen[bytes]) -> None:
@@ -126,4 +126,4 @@ def test_a_damaged_target_stops_nothing_else(state: Path, sleeper: subprocess.Po
     (other / guard.TARGET).write_text("{")
     lease(state, age_s=60)
     watching(state, dead_agent()).join(timeout=30)
-    assert ProcessTree(sleeper.pid).stopped()
+    until(ProcessTree(sleeper.pid).stopped)
