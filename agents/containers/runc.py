@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import fcntl
 import os
 import re
 import shlex
@@ -154,6 +155,7 @@ class Runc:
         return subprocess.run(
             command.words,
             env=command.environment,
+            pass_fds=kept,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
