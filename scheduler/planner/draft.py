@@ -58,6 +58,8 @@ class Draft:
         """Device kinds for which someone waits who may have them."""
         self.above_promise: set[int] | None = None
         """Ranks of the tiers of which a job is above its promise, once that is worked out."""
+        self.shielded: dict[tuple[int, str], dict[JobId, Held]] | None = None
+        """Jobs in their protected time by rank and kind, once that is worked out."""
         self.givers: dict[tuple[object, ...], list[Held]] = {}
         """Elastic jobs that may give devices, by the standing of who asks."""
         self.reasons: dict[tuple[Need, Size], Why] = {}
@@ -126,7 +128,8 @@ class Draft:
         yields = self.policy.preemption and tier.rank < kept.rank and tier.preemptible
         if yields and job.remedy is not Remedy.REQUEUE:
             return True
-        return count <= kept.extra or self.now + remaining(job, self.now) <= kept.shadow
+        until = kept.shadow if kept.shadow < NEVER else self.now + self.policy.patience_s
+        return count <= kept.extra or self.now + remaining(job, self.now) <= until
 
     def fit(self, job: Job, need: Need, sizes: Iterable[Size]) -> tuple[Size, list[Spot]] | None:
         """The largest size for which there is room now."""
@@ -152,7 +155,7 @@ class Draft:
         if after:
             self.plans[job.id] = (job, size, need_of(job))
         kept = self.reserved.get(kind)
-        if kept is not None and self.now + remaining(job, self.now) > kept.shadow:
+        if kept is not None and self.now + remaining(job, self.now) >= kept.shadow:
             kept.extra -= size.devices
 
     def place_on(self, job: Job, seats: tuple[Seat, ...], parts: list[Part], count: int) -> None:

@@ -8,6 +8,7 @@ from scheduler.planner.fleet import Fleet, Pool
 from scheduler.planner.needs import Need, Size
 from scheduler.planner.ordering import Line
 from scheduler.planner.placement import pool_room
+from scheduler.planner.policy import Push
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job
 
@@ -129,7 +130,31 @@ def not_now(job: Job, line: Line, draft: Draft) -> Why:
     known = draft.reasons.get((line.need, size))
     if known is None:
         known = draft.reasons[line.need, size] = _no_room(line.need, size, draft)
-    return known
+    return _shielded(line, size, draft) or known
+
+
+def _shielded(line: Line, size: Size, draft: Draft) -> Why | None:
+    """Whether those it could push off are enough, but protected for some time yet."""
+    if not draft.policy.preemption or draft.policy.push is not Push.RANK:
+        return None
+    if draft.shielded is None:
+        draft.shielded = {}
+        for until, id_ in draft.memory.ripening:
+            held = draft.ledger.held.get(id_)
+            if held is not None and held.protected == until:
+                key = (draft.tier(held.job).rank, held.kind)
+                draft.shielded.setdefault(key, {})[id_] = held
+    rank = draft.tier(line.job).rank
+    lower = [
+        held
+        for (tier, kind), found in draft.shielded.items()
+        if tier < rank and kind in line.kinds
+        for held in found.values()
+    ]
+    if sum(held.count for held in lower) < size.devices:
+        return None
+    seconds = min(held.protected for held in lower) - draft.now
+    return Why(reason=Reason.PROTECTED, numbers={"count": len(lower), "seconds": round(seconds)})
 
 
 def _no_room(need: Need, size: Size, draft: Draft) -> Why:

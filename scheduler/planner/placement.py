@@ -143,8 +143,6 @@ def _several(
         return _region(rooms, need, size)
     best: tuple[int, Pool, int] | None = None
     for pool, mask, _ in enough:
-        if len(pool.racks) == 1:
-            continue
         for rack in pool.racks:
             room = pool_room(pool, mask & rack, need, size)
             if room >= size.groups and (best is None or room < best[0]):
