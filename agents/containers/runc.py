@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import fcntl
 import os
 import re
 import shlex
@@ -155,7 +154,6 @@ class Runc:
         return subprocess.run(
             command.words,
             env=command.environment,
-            pass_fds=kept,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
