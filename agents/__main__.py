@@ -17,7 +17,7 @@ from agents.config import Config, ConfigError, read_config
 from agents.guard import start_guard
 from agents.node import Node
 
-THREADS = 32
+THREADS = 64
 GUARD_LOOK_S = 2.0
 
 log = logging.getLogger("tidepool")
@@ -37,9 +37,12 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     os.environ.pop("TIDEPOOL_NODE_TOKEN", None)
-    with lock, asyncio.Runner(loop_factory=_loop) as runner:
+    with lock:
+        runner = asyncio.Runner(loop_factory=_loop)
         runner.run(serve(node))
-    return 0
+        logging.shutdown()
+        # Not by way of the interpreter's end: it would wait for a worker that clones from afar.
+        os._exit(0)
 
 
 def take_lock(config: Config) -> IO[str]:

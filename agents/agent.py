@@ -161,7 +161,8 @@ class Agent:
                 await thread(self.node.workspaces.remove, key)
 
     def _lapse(self) -> None:
-        log.warning("no answer from the portal for most of the lease: freezing every replica")
+        if self.replicas:
+            log.warning("no answer from the portal for most of the lease: freezing every replica")
         for replica in self.replicas.values():
             replica.order(replica.desired, Contact.LAPSED)
         self.link.drop()

@@ -80,18 +80,21 @@ class Link:
     async def run(self) -> None:
         """Connect, serve, and after a break connect again, ever less often, at random moments."""
         least, most = BACKOFF_S
-        delay = least
+        delay, told = least, ""
         while True:
             try:
                 await self._connect()
-                delay = least
+                reason = "it was closed"
             except InvalidStatus as error:
                 status = error.response.status_code
-                log.warning("the portal refused this node's token or address: HTTP %d", status)
+                reason = f"the portal refuses this node's token or address with HTTP {status}"
             except (OSError, WebSocketException, LinkError, TimeoutError) as error:
-                log.info("no link to the portal: %s", error or type(error).__name__)
+                reason = str(error) or type(error).__name__
             if self._number:
-                delay, self._number = least, 0
+                delay, self._number, told = least, 0, ""
+            if reason != told:
+                log.warning("no link to the portal: %s", reason)
+                told = reason
             await asyncio.sleep(delay * random.uniform(0.5, 1.0))
             delay = min(most, delay * 2)
 

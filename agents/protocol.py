@@ -195,7 +195,13 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
     state: State
     exit_code: int | None = None
     error: str = ""
-    """A stable id, e.g. ``command-not-found``, ``out-of-memory``, ``image-damaged``."""
+    """A stable id, e.g. ``command-not-found``, ``out-of-memory``, ``image-damaged``.
+
+    With ``failed`` it says why; with ``exited``, ``out-of-memory`` only. With ``frozen`` the
+    checkpoint that was asked for could not be made: the replica stands frozen and unharmed, and is
+    not dumped again under the same number. With ``running`` a periodic checkpoint was lost on its
+    way to the store. The error goes when something else is wanted.
+    """
     detail: str = ""
     """The sentence that goes with the error."""
     checkpoint: int = 0

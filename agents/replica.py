@@ -26,6 +26,8 @@ log = logging.getLogger("tidepool.replica")
 RETRY_S = (0.2, 5.0)
 COLLECT_TRIES = 3
 CODE_TRIES = 1000
+HARMLESS = (Act.PREPARE, Act.COLLECT)
+"""Acts that nothing depends on when the agent ends in the midst of them."""
 AUDIT_S = 5.0
 """Seconds after which a replica that just runs is looked at all the same."""
 
@@ -54,7 +56,7 @@ class Replica:
         """A periodic checkpoint on its way to the store while the replica runs on."""
         self._changed = asyncio.Event()
         self._tries = 0
-        self._acting = False
+        self._acting: Act | None = None
         self.post()
 
     def order(self, desired: Desired | None, contact: Contact = Contact.GOOD) -> None:
@@ -102,7 +104,7 @@ class Replica:
 
     async def settled(self) -> None:
         """Wait until nothing of it runs; for an agent that is closing."""
-        while self.record.stage in ALIVE or self._acting:
+        while self.record.stage in ALIVE or self._acting not in (None, *HARMLESS):
             await asyncio.sleep(0.01)
 
     async def live(self) -> None:
@@ -119,9 +121,9 @@ class Replica:
                 if act is Act.REST:
                     await self._rest()
                     continue
-                self._acting = True
+                self._acting = act
                 done = await self._perform(act)
-                self._acting = False
+                self._acting = None
                 if not done:
                     await self._pause()
         finally:
