@@ -35,6 +35,7 @@ class Product:
         self.accounts: dict[str, str] = {}
         """Passwords by name, as the first start printed them."""
         self.said: list[str] = []
+        self.command: tuple[str, ...] = (str(ROOT / "manage.py"), "up")
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("TIDEPOOL_", "DJANGO_"))}
         self.environment = {
             **kept,
@@ -64,7 +65,7 @@ class Product:
     def start(self) -> None:
         """Start it and wait until it is up; raises ``RuntimeError`` with what it said."""
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(ROOT / "manage.py"), "up"],
+            [sys.executable, "-W", "ignore", *self.command],
             cwd=ROOT,
             env=self.environment,
             stdin=subprocess.DEVNULL,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from django.conf import settings
@@ -53,13 +54,13 @@ def bring_up(supervisor: Supervisor, console: Console) -> None:
     connections.close_all()
 
 
-def keep_tokens(home: Path, seeded: Seeded) -> dict[str, Path]:
+def keep_tokens(home: Path, seeded: Seeded, nodes: Sequence[str] = NODES) -> dict[str, Path]:
     """Write new nodes' tokens where only their agent reads them; answer every node's file.
 
     A token whose file was lost is replaced by a new one.
     """
     files = {}
-    for node in NODES:
+    for node in nodes:
         path = home / "agents" / node / "token"
         path.parent.mkdir(parents=True, exist_ok=True)
         if node in seeded.node_tokens or not path.exists():

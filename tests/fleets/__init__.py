@@ -1,0 +1,1 @@
+"""A fleet on one machine: hosts in network namespaces of their own, joined by a switch."""
