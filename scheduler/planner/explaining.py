@@ -130,6 +130,13 @@ def not_now(job: Job, line: Line, draft: Draft) -> Why:
     known = draft.reasons.get((line.need, size))
     if known is None:
         known = draft.reasons[line.need, size] = _no_room(line.need, size, draft)
+    budget = draft.policy.moves_per_hour
+    if (
+        known.reason is Reason.FRAGMENTED
+        and draft.policy.migration
+        and draft.moves_left <= 0 < budget
+    ):
+        return Why(reason=Reason.MOVE_BUDGET, numbers={"budget": budget})
     return _shielded(line, size, draft) or known
 
 

@@ -57,6 +57,7 @@ class Reason(StrEnum):
     GAVE_DEVICES = "gave_devices"
     GREW = "grew"
     NO_OTHER_PLACE = "no_other_place"
+    CANNOT_MOVE = "cannot_move"
 
     @property
     def structural(self) -> bool:
@@ -75,7 +76,8 @@ class Reason(StrEnum):
 
     def sentence(self, numbers: Mapping[str, object] | None = None) -> str:
         """The reason in words; a number that was not given reads as "some"."""
-        return _FORMATTER.vformat(SENTENCES[self], (), numbers or {})
+        said = _FORMATTER.vformat(SENTENCES[self], (), numbers or {})
+        return said[0].upper() + said[1:]
 
 
 class _Words(Formatter):
@@ -174,6 +176,7 @@ SENTENCES: dict[Reason, str] = {
         "It gives devices to job {beneficiary} and goes on with {devices} of {before}."
     ),
     Reason.GREW: "Idle devices let it grow from {before} to {devices}.",
+    Reason.CANNOT_MOVE: "It cannot be checkpointed where it runs, so it cannot be moved.",
     Reason.NO_OTHER_PLACE: "There is no other place for it now: it needs {wanted} devices.",
 }
 
@@ -201,6 +204,7 @@ NEXT_STEPS: dict[Reason, str] = {
     Reason.RESERVED: "Wait, or state a short expected time so that it may go in between.",
     Reason.PROTECTED: "Wait: they may be moved when their protected time ends.",
     Reason.MOVE_BUDGET: "Wait, or ask an admin for a larger budget of moves.",
+    Reason.CANNOT_MOVE: "Let it end, or cancel it and submit it again.",
     Reason.NO_OTHER_PLACE: "Wait until devices elsewhere are free, or name other nodes.",
     Reason.OUTRANKED: "It is queued and comes back by itself.",
     Reason.RECLAIMED: "It is queued and comes back by itself.",
