@@ -124,15 +124,20 @@ def downtime(fleet: Fleet, moves: int) -> list[float]:
 
         def moved(number: int = number) -> bool:
             receipts = fleet.receipts(job)
-            return len(receipts) == number and receipts[-1]["downtime_s"] is not None
+            return len(receipts) == number and over(receipts[-1])
 
         fleet.wait("the move to be over", moved)
-        if fleet.receipts(job)[-1]["called_off"]:
+        if reason := fleet.receipts(job)[-1]["called_off"]:
+            print(f"the move was called off: {reason}", file=sys.stderr)
             break
         fleet.wait_for_step(job, len(fleet.steps(job)) + 5)
         found.append(longest_gap(fleet.output(job), number))
     fleet.cancel(job)
     return found
+
+
+def over(receipt: dict[str, Any]) -> bool:
+    return receipt["downtime_s"] is not None or bool(receipt["called_off"])
 
 
 def longest_gap(output: str, number: int) -> float:
