@@ -26,11 +26,11 @@ class PageConsumer(AsyncWebsocketConsumer):
         self.joined: set[str] = set()
         self.checked_at = time.monotonic()
         groups = await self.find_groups()
+        # Joined before it is accepted: a page that is connected misses nothing from then on.
+        await self.join(groups or set())
         await self.accept()
         if groups is None:
             await self.close(REFUSED)
-            return
-        await self.join(groups)
 
     async def join(self, groups: set[str]) -> None:
         for group in sorted(groups - self.joined):

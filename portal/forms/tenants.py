@@ -52,7 +52,11 @@ class QuotaForm(RefusingForm):
 class MemberForm(RefusingForm):
     """Someone's role within a tenant."""
 
-    username = forms.CharField(max_length=150, label="Account")
+    username = forms.CharField(
+        max_length=150,
+        label="Account",
+        widget=forms.TextInput(attrs={"placeholder": "account", "autocomplete": "off"}),
+    )
     role = forms.ChoiceField(choices=Role.choices, initial=Role.RESEARCHER)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 from typing import Any
 
 from django.contrib import messages
@@ -15,10 +16,10 @@ from django.views.decorators.cache import never_cache
 
 from portal.access import access_node, require_admin
 from portal.actions import nodes as actions
-from portal.choices import PlacementState, Remedy
+from portal.choices import MoveKind, PlacementState, Remedy
 from portal.forms.nodes import NodeForm, NoteForm
 from portal.forms.refusing import RefusingForm
-from portal.models import Job, Node, User
+from portal.models import Job, Move, Node, User
 from portal.refusals import Refused
 from portal.views.floor import Room, draw_floor
 from portal.views.visitors import Visitor, go_to, posted, signed_in
@@ -148,9 +149,16 @@ def change(request: Visitor, name: str, act: str) -> HttpResponse:
             return go_to(request, reverse("nodes"))
     context = {"page": "nodes", "node": node, "act": asked, "name": act, "form": form}
     if act == "drain":
-        context["leaving"] = preview_drain(node)
+        context |= {"leaving": preview_drain(node), "usual_s": usual_downtime_s()}
     template = "nodes/_confirm.html" if request.htmx else "nodes/confirm.html"
     return render(request, template, context, status=422 if form.errors else 200)
+
+
+def usual_downtime_s() -> float | None:
+    """The median of what migrations lately cost, in seconds without a step; None without any."""
+    moves = Move.objects.filter(kind=MoveKind.MIGRATE).exclude(resumed_at=None)[:50]
+    known = [move.downtime_s for move in moves if move.downtime_s is not None]
+    return median(known) if known else None
 
 
 def preview_drain(node: Node) -> list[tuple[str, list[Job]]]:
@@ -162,9 +170,9 @@ def preview_drain(node: Node) -> list[tuple[str, list[Job]]]:
         .distinct()
     )
     fates = {
-        Remedy.TRANSPARENT: "move and go on at the same step",
-        Remedy.PAUSE: "can only be paused here; they stay until they end",
-        Remedy.REQUEUE: "start again elsewhere",
+        Remedy.TRANSPARENT: "will move and go on at the same step",
+        Remedy.PAUSE: "can only be frozen here, and will stay until the end",
+        Remedy.REQUEUE: "will start again elsewhere",
     }
     groups: defaultdict[Remedy, list[Job]] = defaultdict(list)
     for job in jobs:

@@ -80,7 +80,7 @@ def member(request: Visitor, slug: str) -> HttpResponse:
         except Refused as refusal:
             form.refuse(refusal)
         else:
-            return show_branch(request, tenant)
+            return show_branch(request, tenant, opened=True)
     return show_branch(request, tenant, member_form=form)
 
 
@@ -89,7 +89,7 @@ def drop_member(request: Visitor, slug: str, id: int) -> HttpResponse:
     """End a membership."""
     tenant = manage_tenant(request.user, slug)
     remove_member(request.user, get_object_or_404(Membership, id=id, tenant=tenant))
-    return show_branch(request, tenant)
+    return show_branch(request, tenant, opened=True)
 
 
 @signed_in("GET", "POST")

@@ -85,13 +85,13 @@ def describe_page(user: User, form: TenantForm) -> dict[str, Any]:
     }
 
 
-def grow_tree(user: User, only: Tenant | None = None) -> list[Branch]:
+def grow_tree(user: User) -> list[Branch]:
     """Answer the tenants parents first, in a fixed number of queries."""
     members = Membership.objects.select_related("user").order_by("-role", "user__username")
     live = Count("jobs", filter=~Q(jobs__state__in=ENDED_STATES), distinct=True)
     rows = visible_tenants(user).annotate(live=live)
     rows = rows.prefetch_related("quotas", Prefetch("memberships", members))
-    found = list(rows if only is None else rows.filter(id=only.pk))
+    found = list(rows)
     use = count_use([tenant.pk for tenant in found])
     known = {tenant.pk for tenant in found}
     children: dict[int | None, list[Tenant]] = {}
@@ -134,7 +134,7 @@ def branch_of(tenant: Tenant, depth: int, use: Mapping[tuple[int, str], int], us
 
 def show_branch(request: Visitor, tenant: Tenant, **context: Any) -> HttpResponse:
     """Answer one tenant's card anew, after something in it was changed."""
-    (branch,) = grow_tree(request.user, only=tenant)
+    branch = next(b for b in grow_tree(request.user) if b.tenant.pk == tenant.pk)
     status = 422 if any(getattr(value, "errors", None) for value in context.values()) else 200
     context = {"branch": branch, "member_form": MemberForm(auto_id=False), **context}
     return render(request, "tenants/_tenant.html", context, status=status)

@@ -67,12 +67,17 @@ export class Log {
       this.hint(`The output could not be loaded: ${error.message}. `, "Try again", () => this.load(offset));
       return;
     }
-    const data = new Uint8Array(await answer.arrayBuffer());
+    let data = new Uint8Array(await answer.arrayBuffer());
     if (rank !== this.rank) return;
-    const begins = Number(answer.headers.get("X-Offset"));
+    let begins = Number(answer.headers.get("X-Offset"));
     const held = Number(answer.headers.get("X-Held"));
     if (this.ended === null || offset === undefined) this.clear(begins);
-    this.decoder ??= new TextDecoder();
+    else if (begins > this.ended) return this.later();
+    else {
+      // Pieces that came over the socket meanwhile are there already.
+      data = data.subarray(this.ended - begins);
+      begins = this.ended;
+    }
     this.append(this.decoder.decode(data, { stream: true }));
     this.ended = begins + data.length;
     if (!held) this.hint("Nothing was printed yet.");

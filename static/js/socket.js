@@ -10,18 +10,17 @@ function show(state) {
   sign.title = state === "live" ? "This page changes as the fleet does" : "What you see may be out of date";
 }
 
-/** Listen at a path. `hear` gets each event; `again` is called after a gap, for events were missed. */
+/** Listen at a path. `hear` gets each event; `again` is called whenever some may have been missed:
+ * after a gap, and at first, for the page was made before its socket was there. */
 export function listen(path, hear, again = () => {}) {
   let wait = 500;
-  let before = false;
   function connect() {
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}${path}`);
     socket.addEventListener("open", () => {
       wait = 500;
       show("live");
-      if (before) again();
-      before = true;
+      again();
     });
     socket.addEventListener("message", (message) => hear(JSON.parse(message.data)));
     socket.addEventListener("close", (event) => {

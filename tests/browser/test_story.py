@@ -22,7 +22,7 @@ for step in range(3000):
 """
 
 
-def test_a_job_is_submitted_watched_and_cancelled(
+def test_a_job_is_submitted_watched_cancelled_and_cloned(
     product: Product, page: Page, complaints: list[str], tmp_path: Path
 ) -> None:
     """Its lines arrive while the page is open, and its state changes without a reload."""
@@ -51,5 +51,14 @@ def test_a_job_is_submitted_watched_and_cancelled(
     expect(dialog).to_contain_text("gives up its devices", timeout=LONG_MS)
     dialog.get_by_role("button", name="Cancel").click()
     expect(page.locator("#state")).to_contain_text("Cancelled", timeout=LONG_MS)
-    expect(page.locator("#files")).to_contain_text("count.py", timeout=LONG_MS)
+
+    page.locator("#summary").get_by_role("link", name="Clone").click()
+    expect(page.locator("#drop-words")).to_contain_text("count.py")
+    page.get_by_label("Command").fill("sh -c 'cat count.py; echo 42 > answer.txt'")
+    page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page.locator("#state")).to_contain_text("Succeeded", timeout=LONG_MS)
+    expect(page.locator("#files")).to_contain_text("answer.txt", timeout=LONG_MS)
+    with page.expect_download() as download:
+        page.locator("#files").get_by_role("link", name="answer.txt").click()
+    assert download.value.path().read_text() == "42\n"
     assert complaints == []

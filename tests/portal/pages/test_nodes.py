@@ -27,8 +27,8 @@ def test_a_drain_says_which_jobs_move(
     place(make_job("gentle", state="running"), node)
     place(make_job("harsh", state="running", remedy="requeue"), node)
     asked = browser(root).get("/nodes/node-a/drain/", headers=PANEL).content.decode()
-    assert re.search(r"1 job</strong> move and go on at the same step.*gentle", asked, re.S)
-    assert re.search(r"1 job</strong> start again elsewhere.*harsh", asked, re.S)
+    assert re.search(r"1 job</strong> will move and go on at the same step.*gentle", asked, re.S)
+    assert re.search(r"1 job</strong> will start again elsewhere.*harsh", asked, re.S)
     node.refresh_from_db()
     assert not node.draining
 
