@@ -1,37 +1,35 @@
-"""``python -m tests.benchmarks [NAME ...]``: run the benchmarks, a JSON object a line."""
+"""``python -m tests.benchmarks [NAME ...]``: run the benchmarks, JSON on every line."""
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import json
-import pkgutil
+import subprocess
 import sys
-from types import ModuleType
+from pathlib import Path
 
-import tests.benchmarks
+FOLDER = Path(__file__).parent
 
 
 def main() -> int:
-    known = [module.name for module in pkgutil.iter_modules(tests.benchmarks.__path__)]
+    known = sorted(path.stem for path in FOLDER.glob("*.py") if runs(path))
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("names", nargs="*", help=f"some of {', '.join(known)}; all unless named")
-    failed = 0
-    for name in parser.parse_args().names or known:
-        module = importlib.import_module(f"tests.benchmarks.{name}")
-        if hasattr(module, "measure"):
-            failed += run(name, module)
+    failed = [name for name in parser.parse_args().names or known if not run(name)]
+    if failed:
+        print(f"Without a result: {', '.join(failed)}", file=sys.stderr)
     return 1 if failed else 0
 
 
-def run(name: str, module: ModuleType) -> int:
-    """Print one benchmark's figures; answer 1 when it failed, which stops no other."""
-    try:
-        print(json.dumps({"benchmark": name, **module.measure()}), flush=True)
-    except Exception as error:
-        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-        return 1
-    return 0
+def runs(path: Path) -> bool:
+    """Whether a module is a benchmark by itself."""
+    return path.stem != "__main__" and '__name__ == "__main__"' in path.read_text()
+
+
+def run(name: str) -> bool:
+    """Run one benchmark; one that fails stops no other."""
+    print(f"# {name}", file=sys.stderr, flush=True)
+    words = [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{name}", "--json"]
+    return subprocess.run(words, check=False).returncode == 0
 
 
 if __name__ == "__main__":
