@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import resource
 import sys
@@ -24,6 +25,9 @@ USERS = 4_336
 OPEN_FILES = 65_536
 CPU_PERIOD_US = 100_000
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+RESOLVER = "/etc/resolv.conf"
+UPSTREAM = Path("/run/systemd/resolve/resolv.conf")
+"""Where a resolver on the node, out of containers' reach, keeps the servers that it asks."""
 MASKED = ("/proc/kcore", "/proc/keys", "/proc/sched_debug", "/proc/timer_list")
 READ_ONLY = ["bind", "ro", "nosuid", "nodev"]
 
@@ -41,6 +45,11 @@ class Place:
     def hosts(self) -> Path:
         """The container's own /etc/hosts: libraries look their own name up."""
         return self.bundle / "hosts"
+
+    @property
+    def resolver(self) -> Path:
+        """The container's own resolv.conf; empty when it may not go outside: nothing waits then."""
+        return self.bundle / "resolv.conf"
 
 
 def user_of(key: str) -> int:
@@ -70,6 +79,8 @@ def write(config: Mapping[str, Any], task: Task, place: Place, host: Host) -> No
     address = task.network.address.partition("/")[0] if task.network else "127.0.0.1"
     names = "127.0.0.1 localhost\n::1 localhost ip6-localhost\n"
     place.hosts.write_text(f"{names}{address} {hostname_of(task.key)}\n")
+    outside = task.network is not None and task.network.internet
+    place.resolver.write_text(name_servers() if outside else "")
     tell_criu(place)
     (place.bundle / "config.json").write_text(json.dumps(config))
 
@@ -133,13 +144,19 @@ def reconfigure(dumped: Mapping[str, Any], task: Task, place: Place, host: Host)
     DriverError ``restore-failed`` when this node lacks one of the folders.
     """
     config = json.loads(json.dumps(dumped))
-    own = {WORKSPACE: task.folder / "workspace", "/etc/hosts": place.hosts}
+    own = {
+        Path(WORKSPACE).name: task.folder / "workspace",
+        place.hosts.name: place.hosts,
+        place.resolver.name: place.resolver,
+    }
     for mount in config["mounts"]:
         if mount["type"] != "bind":
             continue
-        source = own.get(mount["destination"], Path(mount["source"]))
+        source = Path(mount["source"])
+        if mount["source"] != mount["destination"]:
+            source = own[Path(mount["destination"]).name]
         mount["source"] = str(source)
-        if source != place.hosts and not source.exists():
+        if source.parent != place.bundle and not source.exists():
             raise DriverError(
                 "restore-failed",
                 f"This node has no {source}, which the job was using: install the same programs "
@@ -150,6 +167,14 @@ def reconfigure(dumped: Mapping[str, Any], task: Task, place: Place, host: Host)
     for part in ("cgroupsPath", "namespaces", "resources", "devices", "seccomp"):
         config["linux"][part] = fresh["linux"][part]
     return dict(config)
+
+
+def name_servers() -> str:
+    """The node's name servers, as a resolv.conf."""
+    for path in (UPSTREAM, Path(RESOLVER)):
+        if path.exists():
+            return path.read_text()
+    return ""
 
 
 def environment(task: Task) -> dict[str, str]:
@@ -181,8 +206,16 @@ def mounts(task: Task, place: Place, host: Host) -> list[dict[str, Any]]:
         _mount("/sys", "sysfs", "sysfs", ["nosuid", "noexec", "nodev", "ro"]),
         _mount("/tmp", "tmpfs", "tmpfs", [*private, "mode=1777"]),
         *(_mount(folder, "bind", folder, READ_ONLY) for folder in host.folders),
-        _mount("/etc/hosts", "bind", str(place.hosts), READ_ONLY),
+        *(_mount(name, "bind", str(source), READ_ONLY) for name, source in names(place)),
         _mount(WORKSPACE, "bind", str(task.folder / "workspace"), ["bind", "rw", *private]),
+    ]
+
+
+def names(place: Place) -> list[tuple[str, Path]]:
+    """The files about names that the container has of its own; only what is there can be covered."""
+    wanted = [("/etc/hosts", place.hosts), (os.path.realpath(RESOLVER), place.resolver)]
+    return [
+        (path, own) for path, own in wanted if not path.startswith("/etc") or Path(path).exists()
     ]
 
 

@@ -20,7 +20,7 @@ from typing import Any
 from pyroute2 import IPRoute
 from pyroute2.netlink.exceptions import NetlinkError
 
-from agents.containers import netns
+from agents.containers import egress, netns
 from agents.drivers.base import DriverError
 from agents.protocol import Network
 
@@ -56,6 +56,9 @@ class JobNetworks:
             netns.inside(place, lambda: _furnish(network, port, own))
             # Up already now: the kernel lets a port through only some time after that.
             routes.link("set", index=_index(routes, port), state="up")
+            if network.internet:
+                address = str(ip_interface(network.address).ip)
+                egress.make(self._name(key), place, own, address)
 
     def open(self, key: str, network: Network | None) -> None:
         """Put the port on its job's bridge, which is made if need be."""
@@ -85,9 +88,10 @@ class JobNetworks:
         Timer(IDLE_S, self.sweep).start()
 
     def sweep(self) -> None:
-        """Remove the bridges that nobody is on."""
+        """Remove the bridges that nobody is on, and the translation that nobody needs."""
         with _bridges_locked(), _routes() as routes:
             self._remove_idle(routes)
+            egress.sweep()
 
     def _ensure_bridge(self, routes: Any, number: int) -> int:
         name = self._bridge(number)
@@ -149,7 +153,10 @@ class JobNetworks:
                 _drop(routes, index)
 
     def _port(self, key: str) -> str:
-        return "tpv" + _digest(f"{self._fleet}/{self._agent}/{key}", 6)
+        return "tpv" + _digest(self._name(key), 6)
+
+    def _name(self, key: str) -> str:
+        return f"{self._fleet}/{self._agent}/{key}"
 
     def _bridge(self, number: int) -> str:
         return f"tp{self._fleet}b{number:06x}"

@@ -78,18 +78,22 @@ class Replica:
         self.on_host(lambda: self.networks.remove(self.key, self.place))
 
     def hears(self, other: Replica, timeout_s: float = 10.0) -> bool:
-        """Whether a datagram from the other one comes here; it is sent again and again."""
+        """Whether the other one is heard here."""
         address = self.network.address.partition("/")[0]
-        listener = netns.inside(self.place, lambda: bound(address))
-        sender = netns.inside(other.place, lambda: socket.socket(type=socket.SOCK_DGRAM))
-        with listener, sender:
-            listener.settimeout(0.05)
-            end = time.monotonic() + timeout_s
-            while time.monotonic() < end:
-                sender.sendto(b"hello", (address, 7000))
-                with contextlib.suppress(TimeoutError):
-                    return listener.recv(16) == b"hello"
-            return False
+        with netns.inside(self.place, lambda: bound(address)) as listener:
+            return heard(listener, other, address, timeout_s)
+
+
+def heard(listener: socket.socket, sender: Replica, address: str, timeout_s: float = 10.0) -> bool:
+    """Whether a datagram sent from that replica comes; it is sent again and again."""
+    listener.settimeout(0.05)
+    end = time.monotonic() + timeout_s
+    with netns.inside(sender.place, lambda: socket.socket(type=socket.SOCK_DGRAM)) as speaker:
+        while time.monotonic() < end:
+            speaker.sendto(b"hello", (address, 7000))
+            with contextlib.suppress(TimeoutError):
+                return listener.recv(16) == b"hello"
+    return False
 
 
 def bound(address: str) -> socket.socket:
@@ -184,6 +188,38 @@ def test_behind_a_closed_gate_nothing_is_heard_until_it_opens(make: MakeReplica)
     assert not left.hears(right, timeout_s=0.3)
     left.open()
     assert left.hears(right)
+
+
+def test_the_way_out_is_translated_and_leads_nowhere_else(
+    make: MakeReplica, hosts: dict[str, Path]
+) -> None:
+    """Two jobs with equal addresses reach the outside, but neither each other nor the node."""
+    first = make("one", "10.77.0.2", number=9, internet=True)
+    second = make("one", "10.77.0.2", number=10, agent="b", internet=True)
+    inner = make("one", "10.77.0.2", number=11)
+    outside = netns.inside(hosts["two"], lambda: bound(UNDERLAY["two"]))
+    node = netns.inside(hosts["one"], lambda: bound(UNDERLAY["one"]))
+    (near,) = [address for address in addresses(second) if address.startswith("100.64.")]
+    link = netns.inside(second.place, lambda: bound(near))
+    with outside, node, link:
+        for replica in (first, second):
+            assert heard(outside, replica, UNDERLAY["two"])
+        assert not heard(node, first, UNDERLAY["one"], timeout_s=0.3)
+        assert not heard(link, first, near, timeout_s=0.3)
+        with pytest.raises(OSError, match="unreachable"):
+            heard(outside, inner, UNDERLAY["two"], timeout_s=0.3)
+    first.remove()
+    second.remove()
+    inner.remove()
+    until(lambda: not interfaces(hosts["one"]), "a link is kept")
+
+
+def addresses(replica: Replica) -> list[str]:
+    def read() -> list[str]:
+        with IPRoute() as routes:
+            return [str(entry.get("address")) for entry in routes.get_addr(family=socket.AF_INET)]
+
+    return netns.inside(replica.place, read)
 
 
 def test_everything_made_is_removed(make: MakeReplica, hosts: dict[str, Path]) -> None:
