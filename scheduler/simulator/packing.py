@@ -139,6 +139,20 @@ class Fragmentation:
         return found
 
 
+class Tidy:
+    """Fragmentation first, and among assignments that are nearly as good, the best fit."""
+
+    WEIGHT = 30.0
+    """Thousandths of a device of fragmentation that a fully better fit is worth."""
+
+    def __init__(self, usual: Iterable[Demand]) -> None:
+        self._fragmentation = Fragmentation(usual)
+
+    def __call__(self, demand: Demand, before: State, after: State) -> float:
+        growth = self._fragmentation(demand, before, after)
+        return growth + self.WEIGHT * best_fit(demand, before, after)
+
+
 def _useless(demand: Demand, state: State) -> int:
     idle = sum(state.free)
     usable = sum(left for left in state.free if left >= demand.part)

@@ -138,7 +138,7 @@ def main() -> None:
     """Print the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object a line (always so)")
-    parser.add_argument("--jobs", type=int, default=3000)
+    parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
     options = parser.parse_args()
     for part in options.part or PARTS:
