@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from portal.actions.output import path_of
 from portal.models import FleetSample, Job
 
-SHARES = {"vision": 16, "language": 8, "speech": 5, "search": 4, "robotics": 2}
+SHARES = {"vision": 20, "language": 8, "speech": 5, "search": 4, "robotics": 2}
 MINUTES = 24 * 60
 WELL = 47
 
@@ -28,7 +28,8 @@ def lay_use(now: datetime, seed: int = 7) -> None:
             walk[name] = 0.97 * walk[name] + die.gauss(0, 0.05)
             pull = min(1.0, ago / 90)
             tenants[name] = max(0, round(share * (1 - pull * swing + pull * walk[name])))
-        held = min(WELL, sum(tenants.values()))
+        tenants["vision"] -= min(tenants["vision"], max(0, sum(tenants.values()) - WELL))
+        held = sum(tenants.values())
         rows.append(
             FleetSample(
                 at=minute - timedelta(minutes=ago),
