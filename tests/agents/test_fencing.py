@@ -19,7 +19,7 @@ pytestmark = pytest.mark.asyncio
 async def test_a_cut_off_node_freezes_itself_and_thaws_when_it_is_wanted(
     portal: Portal, begin: Begin, driver: str
 ) -> None:
-    portal.lease_s = 0.6
+    portal.lease_s = 1.5
     running = begin(driver=driver)
     await portal.linked()
     await portal.want(wish(1, "sleep", "1000"))
@@ -36,7 +36,7 @@ async def test_a_cut_off_node_freezes_itself_and_thaws_when_it_is_wanted(
 
 
 async def test_given_up_meanwhile_it_never_runs_again(portal: Portal, begin: Begin) -> None:
-    portal.lease_s = 0.6
+    portal.lease_s = 1.5
     running = begin()
     await portal.linked()
     await portal.want(wish(1, "forever"))

@@ -78,7 +78,7 @@ async def test_too_many_of_them_end_the_connection(portal: Portal, begin: Begin)
 
 
 async def test_a_desired_state_that_was_lost_is_noticed(portal: Portal, begin: Begin) -> None:
-    portal.lease_s = 0.4
+    portal.lease_s = 1.2
     begin()
     await portal.linked()
     await portal.want(wish(1, "forever"))
