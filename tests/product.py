@@ -20,7 +20,7 @@ from typing import Any, Self
 import httpx
 
 ROOT = Path(__file__).resolve().parent.parent
-UP_WITHIN_S = 150.0
+UP_WITHIN_S = 240.0
 ACCOUNT = re.compile(r"^\W*([a-z][\w.-]*)\W+?\s([\w-]{10,})\W*$")
 PARTS = ("broker", "portal", "worker-cycle", "worker-work", "beat", "node-a", "node-b")
 

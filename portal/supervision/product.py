@@ -23,13 +23,13 @@ from portal.supervision.screen import show
 from portal.supervision.supervisor import Supervisor
 
 NODES = ("node-a", "node-b")
-GREEN_WITHIN_S = 90.0
+GREEN_WITHIN_S = 180.0
 
 
 def bring_up(supervisor: Supervisor, console: Console) -> None:
     """Start every part, each as soon as what it stands on is there, and show the screen once green.
 
-    Raises ``RefusedError`` when a step fails or nothing answers within a minute and a half.
+    Raises ``RefusedError`` when a step fails or nothing answers within three minutes.
     """
     home: Path = settings.HOME
     broker = parts.broker(settings.REDIS_URL, home)
