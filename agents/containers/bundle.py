@@ -212,7 +212,7 @@ def mounts(task: Task, place: Place, host: Host) -> list[dict[str, Any]]:
 
 
 def names(place: Place) -> list[tuple[str, Path]]:
-    """The files about names that the container has of its own; only what is there can be covered."""
+    """The files about names that the container has of its own, over those that are there."""
     wanted = [("/etc/hosts", place.hosts), (os.path.realpath(RESOLVER), place.resolver)]
     return [
         (path, own) for path, own in wanted if not path.startswith("/etc") or Path(path).exists()

@@ -26,7 +26,7 @@ def obstacle_to_run(runc: Path | None, missing: tuple[str, ...], cgroups_reason:
 
 
 def abilities(driver: Driver, state: Path, *, versions: str, obstacle: str) -> dict[str, Ability]:
-    """Start, freeze, dump and restore a small container, and remember the answer for this boot.
+    """Start, freeze, dump and restore a small container; remember for this boot that it went well.
 
     ``obstacle`` says why dumping needs not be tried.
     """
@@ -39,7 +39,9 @@ def abilities(driver: Driver, state: Path, *, versions: str, obstacle: str) -> d
     except (OSError, ValueError, KeyError):
         pass
     why = _try(driver, state / "probe", obstacle)
-    memory.write_text(json.dumps({"stamp": stamp, "why": why}))
+    if set(why.values()) <= {"", obstacle}:
+        # Other failures may pass: the next start tries again.
+        memory.write_text(json.dumps({"stamp": stamp, "why": why}))
     return {name: Ability(able=not reason, reason=reason) for name, reason in why.items()}
 
 
