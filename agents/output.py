@@ -47,10 +47,11 @@ class Outputs:
             self._held.pop((stream.job, stream.rank), None)
 
     def welcome(self, held: dict[tuple[int, int], int]) -> None:
-        """A new link: send again whatever the portal does not hold."""
+        """A new link: send again what the portal lacks of the replicas that it still counts."""
         self._held = dict(held)
         for stream in self._streams.values():
-            stream.rewind(held.get((stream.job, stream.rank), 0))
+            if (stream.job, stream.rank) in held:
+                stream.rewind(held[stream.job, stream.rank])
 
     def held(self, job: int, rank: int, offset: int) -> None:
         """The portal holds this much: its place on disk is free."""

@@ -134,7 +134,8 @@ class Portal:
             case Hello():
                 self.hellos.append(message)
                 self.facts = {}
-                held = {f"{job}/{rank}": len(data) for (job, rank), data in self.output.items()}
+                held = {f"{d.job}/{d.rank}": 0 for d in self.desired}
+                held |= {f"{job}/{rank}": len(data) for (job, rank), data in self.output.items()}
                 welcome = Welcome(node="n1", lease_s=self.lease_s, output=held)
                 await socket.send(encode(self.greeting or welcome))
                 if self.number:
