@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from celery import shared_task
 
+from scheduler.live.asking import answer_to
 from scheduler.live.housekeeping import keep_house
 from scheduler.live.turns import take_turn
 
@@ -24,3 +27,9 @@ def tick() -> None:
 def housekeep() -> None:
     """Collect garbage, keep samples, forget what is old."""
     keep_house()
+
+
+@shared_task(name="scheduler.tasks.ask")
+def ask(key: str, question: dict[str, Any]) -> None:
+    """Answer a question about the fleet; what nobody waits for any more expires unasked."""
+    answer_to(key, question)

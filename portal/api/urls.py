@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from portal.api import (
     accounts,
     agents,
+    asking,
     files,
     fleet,
     history,
@@ -65,6 +66,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(
         f"{TENANT}/members/<str:username>/", tenants.MemberView.as_view(), name="api-tenant-member"
     ),
+    path("what-if/", asking.WhatIfView.as_view(), name="api-what-if"),
     path("login/", accounts.LoginView.as_view(), name="api-login"),
     path("me/", accounts.MeView.as_view(), name="api-me"),
     path("me/password/", accounts.PasswordView.as_view(), name="api-me-password"),

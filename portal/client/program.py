@@ -7,6 +7,7 @@ import click
 from portal.client import (
     account,
     admin,
+    asking,
     fleet,
     history,
     jobs,
@@ -62,5 +63,6 @@ for command in (
     admin.users,
     admin.audit,
     admin.policy,
+    asking.what_if,
 ):
     main.add_command(command)

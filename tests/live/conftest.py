@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from portal.models import User
@@ -9,6 +11,7 @@ from tests.live.puppets import Town
 
 
 @pytest.fixture
-def town(transactional_db: None, alice: User) -> Town:
+def town(transactional_db: None, alice: User, settings: Any) -> Town:
     """An empty fleet; commits are real, since agents and cycles act on them."""
+    settings.POLICY = "eager"
     return Town(alice)
