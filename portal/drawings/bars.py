@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.utils.html import format_html, format_html_join
+from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 
@@ -26,22 +26,6 @@ def draw_quota(*, used: int, reserved: int, limit: int | None, label: str) -> Sa
         )
         if reserved
         else "",
-    )
-
-
-def draw_parts(parts: list[tuple[str, float]], *, whole: float, label: str) -> SafeString:
-    """Draw named parts of a whole one after the other."""
-    at = 0.0
-    pieces: list[tuple[SafeString]] = []
-    for name, part in parts:
-        width = 100 * part / whole if whole else 0.0
-        pieces.append((_piece(name, at, width),))
-        at += width
-    return format_html(
-        '<svg class="bar" role="img" aria-label="{}" width="100%" height="12">'
-        '<rect class="bed" width="100%" height="8" y="2" rx="4"/>{}</svg>',
-        label,
-        format_html_join("", "{}", pieces),
     )
 
 
