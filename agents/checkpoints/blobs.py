@@ -34,7 +34,7 @@ class Blobs(Protocol):
     """Bytes by key. Every verb may be called from many threads. Errors are ``CheckpointError``."""
 
     window: int
-    """Bytes of address space that a memory chunk should cover here."""
+    """Bytes of memory that a chunk should hold here, about."""
     lanes: int
     """Threads that make good use of it."""
 

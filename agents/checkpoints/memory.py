@@ -1,11 +1,10 @@
 """Where to cut CRIU's page files, so that equal memory gives equal chunks.
 
 ``pages-N.img`` holds the pages of a process one after the other: one new page shifts all that
-follow, and pieces cut at fixed file offsets share nothing with the dump before. ``pagemap-*.img``
-says which virtual address each page has. Pieces are therefore cut at windows of the address space,
-aligned to an anchor that moves with the process's own random layout (its heap's start, the end of
-its topmost file mapping), so that the same data falls into the same piece in later dumps and in
-other replicas.
+follow, and pieces cut at fixed offsets share nothing with the dump before. Pieces are therefore cut
+where the memory map says that another area begins, and within an area after pages whose first bytes
+hash to a certain pattern. So a cut depends on what lies around it and on nothing else: not on what
+came before in the file, and not on where an area lies, which differs between replicas.
 """
 
 from __future__ import annotations
@@ -13,20 +12,21 @@ from __future__ import annotations
 import struct
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from zlib import crc32
 
 PAGE = 4096
 WINDOW = 64 * 1024
-"""Bytes of address space in one chunk; the benchmark of the store tells what other sizes would
-give.
-"""
+"""Bytes of memory in one chunk, about."""
 
 _COMMON_MAGIC = 0x54564319
 _PAGEMAP_MAGIC = 0x56084025
 _MM_MAGIC = 0x57492820
 _PRESENT = 1 << 2
-_FILE_MAPPED = 1 << 6 | 1 << 7
+
+_SAMPLE = 256
+"""Bytes of a page that decide whether a piece ends with it."""
 
 Fields = list[tuple[int, int | bytes]]
 
@@ -35,97 +35,76 @@ class ImageFormatError(ValueError):
     """A file of CRIU's images could not be read; it is then cut at fixed offsets."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Area:
-    """One mapping of a process: where it lies, and the offset in its file if it maps one."""
-
-    start: int
-    end: int
-    file_offset: int
-    of_file: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What moves with a process's random layout."""
-
-    areas: tuple[Area, ...]
-    """In order of address."""
-    heap: int
-    top: int
-    """The end of the topmost file mapping below the stack: in most programs, of the loader."""
-
-    def anchor(self, address: int) -> int:
-        """Return an address that keeps its distance to this one, whatever the layout's random
-        shift.
-        """
-        at = bisect_right(self.areas, address, key=lambda area: area.start) - 1
-        if at >= 0 and self.areas[at].of_file and address < self.areas[at].end:
-            return self.areas[at].start - self.areas[at].file_offset
-        return self.heap if abs(address - self.heap) < abs(self.top - address) else self.top
-
-
 def cuts(images: Path, window: int = WINDOW) -> dict[str, list[int]]:
     """Return for each page file of the folder the lengths of the pieces to cut it into, in order.
 
-    A page file that cannot be understood, or whose size is not what its pagemap says, is left out.
+    Pieces are between a quarter of ``window`` and one and a half times as long, in bytes. A page
+    file that cannot be understood, or whose size is not what its pagemap says, is left out.
     """
     found: dict[str, list[int]] = {}
     for pagemap in sorted(images.glob("pagemap-*.img")):
         try:
-            name, lengths = _cut(pagemap, window)
+            name, runs = _runs(pagemap)
+            lengths = _cut(images / name, runs, window)
         except (ImageFormatError, OSError):
             continue
-        pages = images / name
-        if pages.is_file() and pages.stat().st_size == sum(lengths):
+        if lengths:
             found[name] = lengths
     return found
 
 
-def _cut(pagemap: Path, window: int) -> tuple[str, list[int]]:
+def _cut(pages: Path, runs: list[int], window: int) -> list[int]:
+    """Cut runs of pages, one after the other in the file, each into pieces."""
+    if pages.stat().st_size != sum(runs) * PAGE or not runs:
+        return []
+    mask = window // PAGE // 2 - 1
+    least, most = window // PAGE // 4, window // PAGE * 3 // 2
+    lengths: list[int] = []
+    with pages.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
+        at = 0
+        for run in runs:
+            begin, end = at, at + run * PAGE
+            while at < end:
+                sample = content[at : at + _SAMPLE]
+                at += PAGE
+                count = (at - begin) // PAGE
+                if at == end or count >= most or (count >= least and crc32(sample) & mask == mask):
+                    lengths.append(at - begin)
+                    begin = at
+    return lengths
+
+
+def _runs(pagemap: Path) -> tuple[str, list[int]]:
+    """Return the name of a process's page file, and how many pages each of its areas has there."""
     entries = _entries(pagemap, _PAGEMAP_MAGIC)
     head = dict(_fields(next(entries, b"")))
-    layout = _layout(pagemap.with_name(pagemap.name.replace("pagemap", "mm")))
-    lengths: list[int] = []
-    open_window: tuple[int, int] | None = None
+    starts = _areas(pagemap.with_name(pagemap.name.replace("pagemap", "mm")))
+    runs: list[int] = []
+    last = -1
     for entry in entries:
         values = dict(_fields(entry))
         address, pages = _number(values, 1), _number(values, 5) or _number(values, 2)
         flags = _number(values, 4) if 4 in values else 0 if _number(values, 3) else _PRESENT
         if not flags & _PRESENT:
             continue
-        end = address + pages * PAGE
-        anchor = layout.anchor(address) if layout else 0
-        while address < end:
-            number = (address - anchor) // window
-            upto = min(end, anchor + (number + 1) * window)
-            if open_window == (anchor, number):
-                lengths[-1] += upto - address
-            else:
-                lengths.append(upto - address)
-                open_window = (anchor, number)
-            address = upto
-    return f"pages-{_number(head, 1)}.img", lengths
+        area = bisect_right(starts, address)
+        if area == last:
+            runs[-1] += pages
+        else:
+            runs.append(pages)
+            last = area
+    return f"pages-{_number(head, 1)}.img", runs
 
 
-def _layout(path: Path) -> Layout | None:
-    """Read a process's areas; shared memory has no ``mm`` image and needs none: its addresses are
-    offsets.
-    """
+def _areas(path: Path) -> list[int]:
+    """Read where a process's areas begin; shared memory has no ``mm`` image: it is one area."""
     if not path.is_file():
-        return None
-    areas: list[Area] = []
-    values: dict[int, int] = {}
+        return []
+    starts: list[int] = []
     for number, value in _fields(next(_entries(path, _MM_MAGIC), b"")):
         if number == 14 and isinstance(value, bytes):
-            vma = dict(_fields(value))
-            of_file = bool(_number(vma, 7) & _FILE_MAPPED)
-            areas.append(Area(_number(vma, 1), _number(vma, 2), _number(vma, 3), of_file))
-        elif isinstance(value, int):
-            values[number] = value
-    heap, stack = values.get(6, 0), values.get(5, 0)
-    top = max((area.end for area in areas if area.of_file and area.end < stack), default=0)
-    return Layout(tuple(sorted(areas)), heap, top)
+            starts.append(_number(dict(_fields(value)), 1))
+    return sorted(starts)
 
 
 def _entries(path: Path, magic: int) -> Iterator[bytes]:

@@ -140,7 +140,7 @@ def make(folder: Path) -> str:
     ):
         shutil.rmtree(folder / name, ignore_errors=True)
         content = content[: len(content) - len(content) % 4096]
-        write(folder / name, [Area(start, content)], heap=start)
+        write(folder / name, [Area(start, content)])
     return "made"
 
 

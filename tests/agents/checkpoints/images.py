@@ -46,11 +46,11 @@ def image(magic: int, messages: Sequence[bytes]) -> bytes:
     return head + b"".join(struct.pack("<I", len(each)) + each for each in messages)
 
 
-def write(folder: Path, areas: Sequence[Area], *, heap: int = 0x5555_0000_0000) -> None:
+def write(folder: Path, areas: Sequence[Area]) -> None:
     """Write the images of one process whose memory is these areas, in order of address."""
     folder.mkdir(parents=True, exist_ok=True)
     maps = [message([(1, 1)])]
-    vmas: list[tuple[int, int | bytes]] = [(5, STACK), (6, heap)]
+    vmas: list[tuple[int, int | bytes]] = [(5, STACK)]
     pages = b""
     for area in areas:
         count = len(area.content) // PAGE

@@ -76,7 +76,7 @@ def test_a_later_dump_of_a_process_is_mostly_old(
     for images in (tmp_path / "1", tmp_path / "2"):
         understood = cuts(images, WINDOW)
         assert set(understood) == {path.name for path in images.glob("pages-*.img")}
-        assert max(max(lengths) for lengths in understood.values()) <= WINDOW
+        assert max(max(lengths) for lengths in understood.values()) <= 1.5 * WINDOW
     first = store_image(store, tmp_path / "1", workspace)
     later = store_image(store, tmp_path / "2", workspace)
     assert first.bytes_new > 20_000_000

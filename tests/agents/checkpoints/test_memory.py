@@ -1,4 +1,4 @@
-"""Pages are cut by where they lie in memory: a change in one place leaves the others alone."""
+"""Pages are cut by area and content: a change in one place leaves the others alone."""
 
 from __future__ import annotations
 
@@ -23,33 +23,43 @@ def new_bytes(store: Store, images: Path, workspace: Path) -> int:
     return store_image(store, images, workspace).bytes_new
 
 
-def test_pages_are_cut_at_windows_of_the_address_space(tmp_path: Path) -> None:
-    write(tmp_path, [Area(HEAP, noise(40, 1))], heap=HEAP)
-    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [WINDOW, WINDOW, 8 * PAGE]}
+def test_pieces_are_neither_tiny_nor_huge(tmp_path: Path) -> None:
+    write(tmp_path, [Area(HEAP, noise(4000, 1) + bytes(2000 * PAGE))])
+    lengths = cuts(tmp_path, WINDOW)["pages-1.img"]
+    assert sum(lengths) == 6000 * PAGE
+    assert max(lengths) <= 1.5 * WINDOW
+    assert min(lengths[:-1]) >= WINDOW / 4
+    assert 0.5 * WINDOW < sum(lengths) / len(lengths) < 1.2 * WINDOW
 
 
-def test_pages_of_one_window_stay_together_across_gaps(tmp_path: Path) -> None:
-    areas = [
-        Area(HEAP, noise(1, 1)),
-        Area(HEAP + 5 * PAGE, noise(2, 2)),
-        Area(HEAP + WINDOW, noise(1, 3)),
-    ]
-    write(tmp_path, areas, heap=HEAP)
-    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [3 * PAGE, PAGE]}
+def test_no_piece_spans_two_areas(tmp_path: Path) -> None:
+    areas = [Area(HEAP, noise(3, 1)), Area(HEAP + 3 * PAGE, noise(2, 2)), Area(MAPPED, noise(1, 3))]
+    write(tmp_path, areas)
+    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [3 * PAGE, 2 * PAGE, PAGE]}
 
 
 def test_a_new_page_low_in_memory_shifts_nothing_else(
     store: Store, workspace: Path, tmp_path: Path
 ) -> None:
     data = Area(MAPPED, noise(400, 1))
-    write(tmp_path / "1", [Area(HEAP, noise(3, 2)), data], heap=HEAP)
-    write(tmp_path / "2", [Area(HEAP, noise(4, 2)), data], heap=HEAP)
+    write(tmp_path / "1", [Area(HEAP, noise(3, 2)), data])
+    write(tmp_path / "2", [Area(HEAP, noise(4, 2)), data])
     new_bytes(store, tmp_path / "1", workspace)
     assert new_bytes(store, tmp_path / "2", workspace) == 4 * PAGE + _small(tmp_path / "2")
 
 
+def test_pages_that_come_in_the_middle_change_only_what_is_near(
+    store: Store, workspace: Path, tmp_path: Path
+) -> None:
+    low, high = noise(1000, 1), noise(1000, 2)
+    write(tmp_path / "1", [Area(HEAP, low + high)])
+    write(tmp_path / "2", [Area(HEAP, low + noise(7, 3) + high)])
+    new_bytes(store, tmp_path / "1", workspace)
+    assert new_bytes(store, tmp_path / "2", workspace) < 20 * WINDOW
+
+
 def _small(images: Path) -> int:
-    """Bytes of the small images that differ with every layout."""
+    """Bytes of the small images, which differ with every layout."""
     return sum((images / name).stat().st_size for name in ("pagemap-7.img", "mm-7.img"))
 
 
@@ -62,13 +72,13 @@ def test_replicas_with_other_random_layouts_share_their_data(
             Area(MAPPED + shift, data),
             Area(MAPPED + 0x100_0000 + shift, code, FILE_PRIVATE, offset=0x5000),
         ]
-        write(tmp_path / str(number), areas, heap=HEAP + 0x1234_5000 * number)
+        write(tmp_path / str(number), areas)
     new_bytes(store, tmp_path / "0", workspace)
     assert new_bytes(store, tmp_path / "1", workspace) == _small(tmp_path / "1")
 
 
 def test_zero_pages_in_memory_cost_nothing(store: Store, workspace: Path, tmp_path: Path) -> None:
-    write(tmp_path / "1", [Area(HEAP, bytes(1000 * PAGE))], heap=HEAP)
+    write(tmp_path / "1", [Area(HEAP, bytes(1000 * PAGE))])
     images = tmp_path / "1"
     stored = store_image(store, images, workspace)
     again = tmp_path / "again"
@@ -79,7 +89,7 @@ def test_zero_pages_in_memory_cost_nothing(store: Store, workspace: Path, tmp_pa
 
 
 def test_newer_page_counts_and_absent_pages_are_understood(tmp_path: Path) -> None:
-    write(tmp_path, [Area(HEAP, noise(6, 1))], heap=HEAP)
+    write(tmp_path, [Area(HEAP, noise(6, 1))])
     maps = [
         message([(1, 1)]),
         message([(1, HEAP), (2, 0), (5, 2), (4, 4)]),
@@ -87,14 +97,14 @@ def test_newer_page_counts_and_absent_pages_are_understood(tmp_path: Path) -> No
         message([(1, HEAP + 20 * PAGE), (2, 4)]),
     ]
     (tmp_path / "pagemap-7.img").write_bytes(image(0x56084025, maps))
-    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [2 * PAGE, 4 * PAGE]}
+    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [6 * PAGE]}
 
 
-def test_shared_memory_is_cut_by_its_own_offsets(tmp_path: Path) -> None:
-    maps = [message([(1, 3)]), message([(1, 8 * PAGE), (2, 16), (4, 4)])]
+def test_shared_memory_is_one_area(tmp_path: Path) -> None:
+    maps = [message([(1, 3)]), message([(1, 0), (2, 2), (4, 4)]), message([(1, 9), (2, 1), (4, 4)])]
     (tmp_path / "pagemap-shmem-9.img").write_bytes(image(0x56084025, maps))
-    (tmp_path / "pages-3.img").write_bytes(noise(16, 1))
-    assert cuts(tmp_path, WINDOW) == {"pages-3.img": [8 * PAGE, 8 * PAGE]}
+    (tmp_path / "pages-3.img").write_bytes(noise(3, 1))
+    assert cuts(tmp_path, WINDOW) == {"pages-3.img": [3 * PAGE]}
 
 
 @pytest.mark.parametrize("harm", [b"", b"rubbish", b"\x19CVT%@\x08V\xff\xff\x00\x00cut short"])
@@ -102,7 +112,7 @@ def test_images_that_are_not_understood_are_stored_all_the_same(
     store: Store, workspace: Path, tmp_path: Path, harm: bytes
 ) -> None:
     images = tmp_path / "1"
-    write(images, [Area(HEAP, noise(40, 1))], heap=HEAP)
+    write(images, [Area(HEAP, noise(40, 1))])
     (images / "pagemap-7.img").write_bytes(harm)
     assert cuts(images, WINDOW) == {}
     stored = store_image(store, images, workspace)
@@ -111,6 +121,6 @@ def test_images_that_are_not_understood_are_stored_all_the_same(
 
 
 def test_pages_that_do_not_fit_their_map_are_cut_at_fixed_offsets(tmp_path: Path) -> None:
-    write(tmp_path, [Area(HEAP, noise(40, 1))], heap=HEAP)
+    write(tmp_path, [Area(HEAP, noise(40, 1))])
     (tmp_path / "pages-1.img").write_bytes(noise(39, 1))
     assert cuts(tmp_path, WINDOW) == {}
