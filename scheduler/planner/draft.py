@@ -15,7 +15,7 @@ from scheduler.planner.needs import Need, Size, natural, need_of
 from scheduler.planner.ordering import NO_TIER
 from scheduler.planner.placement import Spot, find, seated
 from scheduler.planner.policy import HOUR, Policy
-from scheduler.planner.promises import ends_at, remaining
+from scheduler.planner.promises import remaining
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier, TierId
 
@@ -101,9 +101,14 @@ class Draft:
     def permitted(self, job: Job, need: Need, count: int, *, idle: bool = True) -> Sequence[Pool]:
         """The pools whose kind the tenant and the reservations leave open for ``count`` devices."""
         pools = self.fleet.suiting(need)
-        if not self.reserved and (not self.policy.quotas or not self.accounts.by_id):
+        account = self.accounts.by_id.get(job.tenant) if self.policy.quotas else None
+        if account is not None and account.neutral and not self.accounts.keepers:
+            account = None
+        if account is None and not self.reserved:
             return pools
-        account = self.account(job)
+        if need.kind or len(self.fleet.by_kind) == 1:
+            kind = need.kind or pools[0].kind
+            return pools if self._open(job, account, kind, count, idle=idle) else ()
         open_: dict[str, bool] = {}
         for pool in pools:
             if pool.kind not in open_:
@@ -227,16 +232,12 @@ class Draft:
         """Keep for ``job`` what will be free of ``kind`` when it can start."""
         now, free = self.now, self.fleet.free(kind)
         shadow, extra = float("inf"), 0
-        ends = sorted(
-            (held.ends if held.job.measured_at is not None else ends_at(held.job, now), held.count)
-            for held in self.ledger.held.values()
-            if held.ends < NEVER and held.kind == kind
-        )
-        for end, count in ends:
+        for end, held in self.memory.ends.in_order(kind, now):
             if free >= devices:
                 break
-            free += count
-            shadow = max(now, end)
+            if self.ledger.held.get(held.job.id) is held:
+                free += held.count
+                shadow = end
         if free >= devices:
             extra = free - devices
         else:

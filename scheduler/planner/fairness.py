@@ -26,13 +26,28 @@ class Refusal(NamedTuple):
 class Account:
     """A tenant with what it and all below it use, by device kind."""
 
-    __slots__ = ("path", "tenant", "used")
+    __slots__ = ("_share", "neutral", "path", "tenant", "used")
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
         self.used: dict[str, int] = {}
         self.path: tuple[Account, ...] = (self,)
         """From itself up to the root."""
+        self.neutral = not tenant.quotas
+        """Whether no quota in its branch says anything."""
+        self._share: float | None = None
+
+    def charge(self, kind: str, count: int) -> None:
+        """Let it and all above it use so many devices more."""
+        for account in self.path:
+            account._share = None
+            used = account.used
+            used[kind] = used.get(kind, 0) + count
+
+    def renew(self, tenant: Tenant) -> None:
+        """Take in another decayed usage; quotas and place in the tree are the same."""
+        self.tenant = tenant
+        self._share = None
 
     def quota(self, kind: str) -> Quota | None:
         """Its quota of a kind; ``None`` means it has no quota at all, that is no limit."""
@@ -47,7 +62,7 @@ class Account:
 
     def entitled(self, kind: str, count: int) -> bool:
         """Whether ``count`` more devices are its own: reserved where the tree first speaks."""
-        for account in self.path:
+        for account in () if self.neutral else self.path:
             quota = account.quota(kind)
             if quota is not None:
                 return account.used.get(kind, 0) + count <= quota.reserved
@@ -55,7 +70,7 @@ class Account:
 
     def borrows(self, kind: str) -> bool:
         """Whether what it uses goes beyond what is reserved, where the tree first speaks."""
-        for account in self.path:
+        for account in () if self.neutral else self.path:
             if account.tenant.quotas:
                 return account.over(kind) > 0
         return False
@@ -69,19 +84,19 @@ class Account:
         ]
         return min(limits, default=None)
 
-    @property
-    def neutral(self) -> bool:
-        """Whether no quota in its branch says anything."""
-        return not any(account.tenant.quotas for account in self.path)
-
     def share(self, half_life_s: float) -> tuple[float, ...]:
         """Weighted use from the root down to it: devices now, plus the decayed mean until now."""
-        rate = log(2) / half_life_s
-        return tuple(
-            (sum(account.used.values()) + account.tenant.usage * rate)
-            / max(account.tenant.weight, 1e-9)
-            for account in reversed(self.path)
-        )
+        path = self.path
+        if len(path) == 1:
+            return (self._own_share(half_life_s),)
+        return tuple([account._own_share(half_life_s) for account in reversed(path)])
+
+    def _own_share(self, half_life_s: float) -> float:
+        if self._share is None:
+            tenant = self.tenant
+            used = sum(self.used.values()) + tenant.usage * log(2) / half_life_s
+            self._share = used / max(tenant.weight, 1e-9)
+        return self._share
 
 
 class Accounts:
@@ -92,6 +107,7 @@ class Accounts:
         self.by_id = {tenant.id: Account(tenant) for tenant in self.tenants}
         for account in self.by_id.values():
             account.path = tuple(self._up(account))
+            account.neutral = not any(one.tenant.quotas for one in account.path)
         ordered = sorted(self.by_id.values(), key=lambda one: natural(one.tenant.id))
         self.keepers = [
             (account, kind)
@@ -117,7 +133,7 @@ class Accounts:
 
         Without ``free`` only the limits are looked at: others would leave for it.
         """
-        for above in account.path:
+        for above in () if account.neutral else account.path:
             quota = above.quota(kind)
             if quota is None or quota.borrow is None:
                 continue

@@ -28,7 +28,7 @@ class Held:
     """A job with all that it holds."""
 
     __slots__ = (
-        "account", "cooling", "count", "ends", "job", "kind", "leavable", "parts", "protected",
+        "account", "cooling", "count", "job", "kind", "leavable", "parts", "protected",
     )  # fmt: skip
 
     def __init__(
@@ -38,8 +38,6 @@ class Held:
         """Until when it may not be pushed off; for ever if it does not run yet."""
         self.cooling = NEVER
         """Until when it may not be moved or resized."""
-        self.ends = NEVER
-        """When it is expected to end; moot if its job's measures have no moment of their own."""
         self.leavable = False
         """Whether it can go on elsewhere at the same step."""
         self.job = job
@@ -129,9 +127,7 @@ class Ledger:
             bin_.host.memory -= part.memory
             bin_.pool.set_free(bin_, bin_.free & ~part.mask)
         if held.account is not None:
-            for account in held.account.path:
-                used = account.used
-                used[held.kind] = used.get(held.kind, 0) + held.count
+            held.account.charge(held.kind, held.count)
 
     def _take(self, held: Held) -> None:
         id_ = held.job.id
@@ -147,8 +143,7 @@ class Ledger:
                 free &= ~mask
             bin_.pool.set_free(bin_, free)
         if held.account is not None:
-            for account in held.account.path:
-                account.used[held.kind] -= held.count
+            held.account.charge(held.kind, -held.count)
 
 
 class Attempt:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from scheduler.planner.decisions import Why
+from scheduler.planner.ends import Ends
 from scheduler.planner.fairness import Accounts
 from scheduler.planner.fleet import Fleet
 from scheduler.planner.layers import Layer
@@ -17,7 +18,6 @@ from scheduler.planner.ledger import NEVER, Held, Ledger
 from scheduler.planner.needs import Need, Size
 from scheduler.planner.ordering import NO_TIER, Queue
 from scheduler.planner.policy import Policy
-from scheduler.planner.promises import ends_at
 from scheduler.planner.roster import Roster
 from scheduler.planner.snapshot import (
     Job,
@@ -59,6 +59,7 @@ class Memory:
         """Running jobs whose protected time is over, by tier."""
         self.movable: dict[TierId, Layer] = {}
         """Running jobs that may be moved, by tier."""
+        self.ends = Ends()
         self.loosened = 0
         """Counts what may have made room: as long as it stands, who was blocked stays blocked."""
         self.ground = 0
@@ -132,7 +133,7 @@ class Memory:
             if before is None or before.parent != tenant.parent or before.quotas != tenant.quotas:
                 return False
         for tenant in tenants:
-            self.accounts.by_id[tenant.id].tenant = tenant
+            self.accounts.by_id[tenant.id].renew(tenant)
         self.tenants = tenants
         return True
 
@@ -148,6 +149,7 @@ class Memory:
         self.wishes, self.elastic, self.running = set(), set(), 0
         self.ripening, self.expected = [], {}
         self.pushable, self.movable = {}, {}
+        self.ends = Ends()
         self.now = snapshot.now
         self.loosened += 1
         self._new_ground()
@@ -216,6 +218,7 @@ class Memory:
     def _release(self, id_: JobId) -> None:
         held = self.ledger.take(id_)
         self._unlayer(held)
+        self.ends.forget(held)
         self.running -= held.count
         self.wishes.discard(id_)
         self.elastic.discard(id_)
@@ -281,7 +284,7 @@ class Memory:
             return
         held.protected, held.cooling = quiet_until(job, policy)
         held.leavable = can_leave(held)
-        held.ends = NEVER if job.expected_s is None else ends_at(job, job.measured_at or self.now)
+        self.ends.note(held)
         if job.move_asked or job.asked_devices is not None:
             self.wishes.add(job.id)
         if job.fewest_devices is not None:

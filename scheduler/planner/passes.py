@@ -11,15 +11,19 @@ from scheduler.planner.defragmentation import tidy_up
 from scheduler.planner.draft import Draft
 from scheduler.planner.elasticity import grow, shrink_for
 from scheduler.planner.explaining import never, not_now
+from scheduler.planner.fairness import Account
 from scheduler.planner.memory import Memory
 from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
 from scheduler.planner.needs import Size
 from scheduler.planner.ordering import Key, Line, standing
-from scheduler.planner.policy import Backfill, Policy
+from scheduler.planner.policy import Backfill, Ordering, Policy
 from scheduler.planner.preemption import push_off, spare
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, Snapshot
 from scheduler.planner.victims import surplus
+
+SHIFTING = (Ordering.TIERS, Ordering.FAIR)
+"""Orderings in which what one is given changes the place of others."""
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
@@ -63,45 +67,56 @@ def _plan(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
 
 def admit(draft: Draft) -> dict[Line, Why | None]:
     """Go through the lines in order; answers why each line stands still (``None``: find out)."""
-    policy, now = draft.policy, draft.now
-    stopped: dict[Line, Why | None] = {}
-    heap: list[tuple[Key, Line]] = []
-    hopeless: list[tuple[Key, Line]] = []
-    for line in draft.memory.queue.lines.values():
-        line.at = 0
-        _look(line, draft)
-        if line.structural is not None:
-            hopeless.append((line.entries[0][0], line))
-        else:
-            heap.append((standing(line, policy, now), line))
-    for _, line in sorted(hopeless):
-        stopped[line] = line.structural
-    heapify(heap)
-    ahead: Job | None = None
+    policy, ledger = draft.policy, draft.ledger
+    strict = policy.backfill is Backfill.NONE
+    stopped, heap = _in_order(draft)
+    ahead: dict[Account | None, Job] = {}
     while heap:
-        key, line = heap[0]
-        current = standing(line, policy, now)
-        if current > key:
-            # Its tenant was given something meanwhile.
-            heapreplace(heap, (current, line))
-            continue
+        _, line, seen = heap[0]
+        if seen != ledger.mark and policy.ordering in SHIFTING:
+            # Someone was given something meanwhile.
+            current = standing(line, policy, draft.now)
+            heapreplace(heap, (current, line, ledger.mark))
+            if heap[0][1] is not line:
+                continue
         heappop(heap)
-        if ahead is not None and policy.backfill is Backfill.NONE:
-            stopped[line] = Why(reason=Reason.BEHIND, numbers={"ahead": ahead.id})
+        first = strict and (ahead.get(None) or ahead.get(line.account))
+        if first:
+            stopped[line] = Why(reason=Reason.BEHIND, numbers={"ahead": first.id})
         elif serve(line, draft):
             line.at += 1
             if line.at < len(line.entries):
-                heappush(heap, (standing(line, policy, now), line))
+                heappush(heap, (standing(line, policy, draft.now), line, ledger.mark))
         else:
             stopped[line] = None
-            ahead = ahead or line.job
+            # One whom its quota holds back holds back its own tenant only.
+            limited = _refused(line, draft)
+            ahead.setdefault(line.account if limited else None, line.job)
+            if strict and not limited and not policy.explain:
+                break
     return stopped
+
+
+def _in_order(draft: Draft) -> tuple[dict[Line, Why | None], list[tuple[Key, Line, int]]]:
+    """The lines that can never be served, and a heap of all others."""
+    policy, now, mark = draft.policy, draft.now, draft.ledger.mark
+    hopeless: list[tuple[Key, Line]] = []
+    heap: list[tuple[Key, Line, int]] = []
+    ground = draft.memory.ground
+    for line in draft.memory.queue.lines.values():
+        line.at = 0
+        if line.looked_at != ground:
+            _look(line, draft)
+        if line.structural is not None:
+            hopeless.append((line.entries[0][0], line))
+        else:
+            heap.append((standing(line, policy, now), line, mark))
+    heapify(heap)
+    return {line: line.structural for _, line in sorted(hopeless)}, heap
 
 
 def _look(line: Line, draft: Draft) -> None:
     """Work out once per fleet which kinds suit a line, and whether it can ever run."""
-    if line.looked_at == draft.memory.ground:
-        return
     line.looked_at = draft.memory.ground
     line.kinds = tuple(sorted({pool.kind for pool in draft.fleet.suiting(line.need)}))
     line.structural = never(line.entries[0][1], line, draft)
@@ -112,6 +127,8 @@ def serve(line: Line, draft: Draft) -> bool:
     job, policy = line.job, draft.policy
     # Whoever leaves or moves in this plan may leave room over.
     stirred = draft.leaving or draft.moved
+    if draft.reserved and _kept_out(line, job, draft):
+        return False
     blocked = line.blocked_at == draft.memory.loosened and not stirred
     if blocked and not surplus(line, draft):
         return _stand(line, job, draft, worked=False)
@@ -133,15 +150,25 @@ def serve(line: Line, draft: Draft) -> bool:
     return _stand(line, job, draft, worked=worked)
 
 
+def _kept_out(line: Line, job: Job, draft: Draft) -> bool:
+    """Whether reservations keep a job from all devices that would suit it."""
+    least = line.sizes[-1].devices
+    return not any(draft.passes(job, kind, least) for kind in line.kinds)
+
+
+def _refused(line: Line, draft: Draft) -> bool:
+    """Whether the quota of its tenant holds a line back."""
+    return draft.refusal(line.account, line.kinds[0], line.sizes[-1].devices) is not None
+
+
 def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
     """What a job that found no place means for those behind it."""
     if worked:
         return True
-    policy = draft.policy
-    kind = line.kinds[0]
-    if draft.refusal(line.account, kind, line.sizes[-1].devices) is not None:
+    if _refused(line, draft):
         return False
-    draft.hungry.add(kind)
+    policy, kind = draft.policy, line.kinds[0]
+    draft.hungry.update(line.kinds)
     patient = policy.backfill is Backfill.EASY or (
         policy.backfill is Backfill.SKIP and draft.now - job.waiting_since > policy.patience_s
     )

@@ -28,14 +28,16 @@ EXACT = 14
 
 def push_off(line: Line, job: Job, draft: Draft) -> bool:
     """Place ``job`` where others have to leave for it."""
+    if not draft.memory.pushable:
+        return False
     pusher = Pusher(line, job, draft)
+    index = yielders(draft, pusher)
+    if not index:
+        return False
     for size in (line.sizes[0], line.sizes[-1])[: len(line.sizes)]:
         pools = draft.permitted(job, line.need, size.devices, idle=False)
         found = _own_first(pusher, line, size, pools) if not pools else None
         if pools:
-            index = yielders(draft, pusher)
-            if not index:
-                continue
             search = Search(pusher, line.need, size, index)
             found = search.one_bin(pools)
             if not found or (len(found) > 1 and size.groups > 1):
