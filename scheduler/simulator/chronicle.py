@@ -34,6 +34,7 @@ class Chronicle:
         "computing",
         "contention",
         "idle_in_part",
+        "loaded",
         "now",
         "samples",
         "used",
@@ -53,6 +54,8 @@ class Chronicle:
         """Device-seconds that were idle although at least so many were wanted."""
         self.contention = 0.0
         """Seconds, each as often as there were askers for a device (at least once)."""
+        self.loaded: tuple[float, float] = (0.0, 0.0)
+        """Work and capacity up to the last arrival: what comes after is only running empty."""
         self.samples: list[Sample] = []
 
     def pass_to(
@@ -79,6 +82,10 @@ class Chronicle:
             self._sample(
                 Sample(self.now, capacity, used, computing, idle_in_part, waiting, wanted), at
             )
+        self.now = at
+
+    def skip_to(self, at: float) -> None:
+        """Let time pass that counts for nothing: nobody runs and nobody will."""
         self.now = at
 
     def _sample(self, present: Sample, at: float) -> None:

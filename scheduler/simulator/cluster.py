@@ -27,7 +27,7 @@ from scheduler.simulator.fleets import Fleet
 from scheduler.simulator.floor import Floor
 from scheduler.simulator.people import People
 from scheduler.simulator.physics import Costs
-from scheduler.simulator.splitting import Sensitivity
+from scheduler.simulator.splitting import Sensitivity, Splitter
 
 HOUR = 3600.0
 TICK_S = 300.0
@@ -68,7 +68,7 @@ class SimulatedCluster:
         self._arrivals = arrivals
         self._next_arrival = self.start if arrivals else float("inf")
         self._witness = witness
-        self._sensitivity = sensitivity
+        self._splitter = Splitter(sensitivity, self.floor) if sensitivity else None
         self._roster = Roster()
         self._moved_at: list[float] = []
         self._looks_at_the_clock = looks_at_the_clock(policy)
@@ -83,7 +83,7 @@ class SimulatedCluster:
     def observe(self) -> Snapshot:
         """The facts at this moment; jobs that did not change are the same objects as before."""
         now = self.clock.now
-        if self._sensitivity is not None:
+        if self._splitter is not None:
             self.floor.measure()
         if changed := self.floor.changed:
             self._roster = self._roster.changed(
@@ -125,8 +125,8 @@ class SimulatedCluster:
             self.floor.go_on(self.floor.life(move.job), move.seats, cost)
         for place in coming:
             self.floor.place(self.floor.life(place.job), place.seats)
-        if self._sensitivity is not None:
-            self._sensitivity.split(self.floor)
+        if self._splitter is not None:
+            self._splitter.split()
         self._set_tick(acted=acted)
 
     def _leave(self, decision: Migrate | Resize) -> MoveCost:
@@ -148,16 +148,7 @@ class SimulatedCluster:
             at = min(self._next_arrival, self.clock.next_at, self._next_tick)
             if self._is_over(at):
                 return False
-            floor, used = self.floor, self.floor.occupancy
-            self.chronicle.pass_to(
-                at,
-                used.capacity,
-                used.used,
-                floor.computing,
-                used.idle_in_part,
-                floor.waiting,
-                floor.wanted,
-            )
+            self._pass_to(at)
             self.clock.now = at
             changed = self._next_tick <= at
             while self.clock.next_at <= at:
@@ -166,6 +157,21 @@ class SimulatedCluster:
                 self._arrive()
                 changed = True
         return True
+
+    def _pass_to(self, at: float) -> None:
+        floor, used = self.floor, self.floor.occupancy
+        if not floor.holding and self._next_arrival == float("inf"):
+            self.chronicle.skip_to(at)
+            return
+        self.chronicle.pass_to(
+            at,
+            used.capacity,
+            used.used,
+            floor.computing,
+            used.idle_in_part,
+            floor.waiting,
+            floor.wanted,
+        )
 
     def _is_over(self, at: float) -> bool:
         if at == float("inf"):
@@ -179,6 +185,7 @@ class SimulatedCluster:
         self._next_arrival = (
             arrivals[number + 1].submitted_at if number + 1 < len(arrivals) else float("inf")
         )
+        self.chronicle.loaded = (self.chronicle.computing, self.chronicle.capacity)
 
     def _happen(self) -> bool:
         """Take one event off the clock; whether it changed anything."""

@@ -30,6 +30,7 @@ def measure(result: Result) -> dict[str, object]:
         "wait_s": spread([each.wait_s for each in done]),
         "allocation": _share(chronicle.used, capacity),
         "utilisation": _share(chronicle.computing, capacity),
+        "utilisation_loaded": _share(*chronicle.loaded),
         "fragmentation": _share(chronicle.idle_in_part, capacity),
         "blocked": _share(chronicle.blocked, capacity),
         "moves": _moves(result.outcomes, chronicle.used),

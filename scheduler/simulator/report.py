@@ -25,6 +25,7 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None], str], ...] =
     ("Makespan, h", lambda m: m["makespan_s"] / HOUR, "{:,.1f}"),
     ("Allocation, %", lambda m: 100 * m["allocation"], "{:.1f}"),
     ("Utilisation, %", lambda m: 100 * m["utilisation"], "{:.1f}"),
+    ("... until the last arrival, %", lambda m: 100 * m["utilisation_loaded"], "{:.1f}"),
     ("Idle on partly used nodes, %", lambda m: 100 * m["fragmentation"], "{:.1f}"),
     ("Idle while wanted, %", lambda m: 100 * m["blocked"], "{:.1f}"),
     ("Preemptions", lambda m: m["moves"]["preemptions"], "{:,.0f}"),

@@ -12,6 +12,7 @@ from scheduler.planner.sensitivity import (
     Allocator,
     Host,
     Matrix,
+    Slice,
     Task,
     greedy,
     matrix_of,
@@ -45,21 +46,51 @@ class Sensitivity:
     hosts: tuple[Host, ...] = ()
     """For a counted pool: the nodes behind it. Empty: the nodes of the fleet."""
 
-    def split(self, floor: Floor) -> None:
+
+class Splitter:
+    """Keeps the split of one simulated fleet; a node is split anew only when its jobs changed."""
+
+    def __init__(self, sensitivity: Sensitivity, floor: Floor) -> None:
+        self._matrices = sensitivity.matrices
+        self._allocate = ALLOCATORS[sensitivity.allocator]
+        self._floor = floor
+        self._hosts = sensitivity.hosts or hosts_of(floor.fleet.nodes)
+        self._by_host: dict[str, tuple[tuple[str, ...], Mapping[str, Slice]]] = {}
+
+    def split(self) -> None:
         """Give every running job the pace that its share of the host allows."""
-        running = [each for each in floor.holding.values() if each.phase is Phase.RUNNING]
-        hosts = self.hosts or hosts_of(floor.fleet.nodes)
-        tasks = [task for life in running for task in self._tasks(life)]
-        slices = ALLOCATORS[self.allocator](tasks, hosts) if tasks else {}
+        running = [each for each in self._floor.holding.values() if each.phase is Phase.RUNNING]
+        tasks = {life.job.id: self._tasks(life) for life in running}
+        placed = {task.host for parts in tasks.values() for task in parts}
+        if None in placed:
+            every = [task for parts in tasks.values() for task in parts]
+            slices = self._allocate(every, self._hosts)
+        else:
+            slices = self._split_hosts([task for parts in tasks.values() for task in parts])
         for life in running:
-            parts = [slices.get(task.id) for task in self._tasks(life)]
+            parts = [slices.get(task.id) for task in tasks[life.job.id]]
             pace = min((part.pace if part else 0.0 for part in parts), default=1.0)
             if pace != life.paced_from:
-                floor.set_pace(life, pace)
+                self._floor.set_pace(life, pace)
+
+    def _split_hosts(self, tasks: Sequence[Task]) -> dict[str, Slice]:
+        """Each node by itself, since its tasks stay where they are."""
+        here: dict[str, list[Task]] = {}
+        for task in tasks:
+            here.setdefault(task.host or "", []).append(task)
+        slices: dict[str, Slice] = {}
+        for host in self._hosts:
+            members = here.get(host.id, [])
+            key = tuple(f"{task.id} {task.gpus}" for task in members)
+            known = self._by_host.get(host.id)
+            if known is None or known[0] != key:
+                known = self._by_host[host.id] = (key, self._allocate(members, [host]))
+            slices.update(known[1])
+        return slices
 
     def _tasks(self, life: Life) -> list[Task]:
         """One task a node of the job; without seats it goes wherever it fits."""
-        matrix = self.matrices.get(life.arrival.model)
+        matrix = self._matrices.get(life.arrival.model)
         if not life.seats:
             return [Task(id=life.job.id, gpus=life.devices, matrix=matrix)]
         by_node: dict[str, set[str]] = {}

@@ -76,7 +76,7 @@ def row(trace: Trace, load: float, name: str, policy: Policy, **options: Any) ->
         mean_jct_h=round(measures["completion_s"]["mean"] / 3600, 2),
         p99_jct_h=round(measures["completion_s"]["p99"] / 3600, 1),
         mean_wait_h=round(measures["wait_s"]["mean"] / 3600, 2),
-        utilisation=round(measures["utilisation"], 4),
+        utilisation=round(measures["utilisation_loaded"], 4),
         fragmentation=round(measures["fragmentation"], 4),
         moves=sum(measures["moves"][key] for key in ("preemptions", "migrations", "resizes")),
         cost_share=round(measures["moves"]["cost_share"], 5),
