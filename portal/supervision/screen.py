@@ -30,11 +30,11 @@ def _nodes() -> Table:
     table = Table("Node", "Devices", "Can", "Cannot, and why", title_justify="left")
     for node in Node.objects.prefetch_related("devices"):
         able = [name.replace("_", " ") for name in ABILITIES if node.able(name)]
-        unable = [
-            f"{name.replace('_', ' ')}: {node.why_not(name)}"
-            for name in ABILITIES
-            if not node.able(name)
-        ]
+        reasons: dict[str, list[str]] = {}
+        for name in ABILITIES:
+            if not node.able(name):
+                reasons.setdefault(node.why_not(name), []).append(name.replace("_", " "))
+        unable = [f"{', '.join(names)}: {reason}" for reason, names in reasons.items()]
         kinds = [device.kind for device in node.devices.all()]
         devices = ", ".join(f"{kinds.count(kind)} x {kind}" for kind in sorted(set(kinds)))
         table.add_row(node.name, devices or "none yet", ", ".join(able), "\n".join(unable))
