@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import shutil
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.checkpoints import fetch_image, store_tree
+from agents.checkpoints import CheckpointError, fetch_image, store_tree
 from agents.drivers.base import DriverError
 from agents.guard import write_target
 from agents.lifecycle import Act, Stage
@@ -20,6 +21,8 @@ from agents.timing import CLEAN, Stopwatch
 
 if TYPE_CHECKING:
     from agents.replica import Replica
+
+log = logging.getLogger("tidepool.acts")
 
 
 def _desired(replica: Replica) -> Desired:
@@ -141,11 +144,28 @@ async def end(replica: Replica) -> None:
     if stage is not Stage.STORED:
         await node.outputs.flush(replica.key, 1.0)
     node.outputs.close(replica.key)
+    outputs = await _last_files(replica) if graceful else replica.record.fact.outputs
     await thread(node.driver.remove, task)
     await thread(node.workspaces.remove, replica.key)
     await node.journal.write(replica.key, None)
-    replica.record = replica.record.moved(Stage.GONE, stopped_at=time.time(), **CLEAN)
+    replica.record = replica.record.moved(
+        Stage.GONE, stopped_at=time.time(), outputs=outputs, **CLEAN
+    )
     replica.post()
+
+
+async def _last_files(replica: Replica) -> str:
+    """Keep the files of one that is ended by the portal; a failure must not keep it alive."""
+    if replica.desired is None:
+        return ""
+    folder = replica.node.held_task(replica.record.desired).folder / "workspace"
+    try:
+        chunks = await thread(lambda: replica.node.store)
+        stored = await thread(store_tree, chunks, folder)
+    except (CheckpointError, OSError) as error:
+        log.warning("%s: its files are not kept: %s", replica.key, error)
+        return ""
+    return stored.manifest_key
 
 
 def open_output(replica: Replica) -> None:

@@ -205,6 +205,9 @@ def want(placement: Placement, wanted: Want, now: datetime) -> None:
     placement.want = wanted
     placement.want_since = now
     placement.save()
+    if wanted in (Want.FROZEN, Want.STORED):
+        # An error of an earlier checkpoint says nothing about the next one.
+        placement.replicas.exclude(error="").update(error="", detail="")
     renew(nodes_in(placement.replicas.all()))
 
 

@@ -83,6 +83,17 @@ async def test_what_is_no_longer_named_is_ended_and_forgotten(
     assert not (tmp_path / "n1" / "replicas" / "j1-r0-e1").exists()
 
 
+async def test_one_that_is_cancelled_keeps_its_files(portal: Portal, begin: Begin) -> None:
+    begin(driver="process")
+    await portal.linked()
+    command = ("sh", "-c", "echo so far > result; exec sleep 1000")
+    await portal.want(wish(1, *command))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, *command, want=Want.ABSENT))
+    await portal.until(lambda: portal.history[-1].state is State.ABSENT)
+    assert portal.history[-1].outputs
+
+
 async def test_asked_for_absent_where_nothing_was_it_says_absent(
     portal: Portal, begin: Begin
 ) -> None:
