@@ -97,6 +97,10 @@ class Yielders:
         """Devices of a pool that they hold."""
         return sum(layer.devices.get(pool, 0) for layer in self.layers)
 
+    def count(self, pool: Pool) -> int:
+        """How many of them are in a pool."""
+        return sum(len(layer.by_pool.get(pool, ())) for layer in self.layers)
+
     def on(self, bin_: Bin) -> list[Held]:
         """Those on a bin."""
         found: list[Held] = []

@@ -308,9 +308,9 @@ class Search:
         self, chosen: list[Held], group: list[Pool], masks: dict[Pool, int], short: int
     ) -> list[Held]:
         """With few candidates: a smaller set, or one as small and cheaper, if there is one."""
-        near = {one.job.id: one for pool in group for one in self.index.within(pool)}
-        if len(near) > 4 * EXACT or len(chosen) < 2:
+        if len(chosen) < 2 or sum(self.index.count(pool) for pool in group) > 4 * EXACT:
             return chosen
+        near = {one.job.id: one for pool in group for one in self.index.within(pool)}
         able = [held for held in near.values() if self.pusher.right(held) is not None]
         if len(able) > EXACT:
             return chosen
