@@ -113,7 +113,7 @@ def open_store(
     """
     text = str(url)
     if "://" not in text or text.startswith("file://"):
-        return _local(Path(text.removeprefix("file://")), durable)
+        return _local(Path(text.removeprefix("file://")).absolute(), durable)
     blobs: Blobs = Remote(text, options)
     return Store(text, Cached(blobs, cache, cache_bytes) if cache else blobs)
 
