@@ -34,7 +34,7 @@ from agents.protocol import (
 )
 
 TOKEN = "a-node-token"
-PATIENCE_S = 30.0
+PATIENCE_S = 75.0
 
 
 def wish(job: int = 1, *command: str, want: Want = Want.RUNNING, **more: Any) -> Desired:
