@@ -10,7 +10,6 @@ from asgiref.testing import ApplicationCommunicator
 
 from portal.origins import SameOrigin
 
-
 # A refusal is a consumer of Channels, which looks after database connections.
 pytestmark = pytest.mark.django_db
 
