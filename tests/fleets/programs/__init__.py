@@ -1,0 +1,1 @@
+"""What jobs of the test fleet run; each file stands alone."""
