@@ -15,7 +15,10 @@ os.environ["TIDEPOOL_SECRET_KEY"] = "only-for-tests"
 
 from portal.settings import *  # noqa: E402, F403
 
-DATABASES["default"]["TEST"] = {"NAME": f"{_home}/test.sqlite3"}  # noqa: F405
+if "TEST_DATABASE_URL" in os.environ:
+    DATABASES = {"default": connections.database(os.environ["TEST_DATABASE_URL"])}  # noqa: F405
+else:
+    DATABASES["default"]["TEST"] = {"NAME": f"{_home}/test.sqlite3"}
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # No broker runs, unless a test asks for the fixture of that name.
 CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}

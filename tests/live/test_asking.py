@@ -11,7 +11,7 @@ from django.core.management import call_command
 
 from portal.actions.asking import question_of
 from portal.actions.submitting import JobRequest
-from portal.models import Decision, Placement
+from portal.models import Decision, Placement, Quota
 from scheduler.live.asking import answer_question
 from tests.live.puppets import Town
 
@@ -59,6 +59,17 @@ def test_what_another_quota_would_do(town: Town) -> None:
     quota = {"question": "quota", "tenant": "vision", "device_kind": "", "reserved": 0}
     answer = answer_question({**quota, "borrow": 0, "lend": True})
     assert set(answer) == {"starts", "waits", "pushed_off", "moved", "resized"}
+
+
+def test_a_quota_for_every_kind_counts_for_each_kind_of_the_fleet(town: Town) -> None:
+    Quota.objects.update(reserved=1, borrow=0)
+    town.node("n1", 2)
+    town.submit()
+    waiting = town.submit()
+    town.rest()
+    quota = {"question": "quota", "tenant": "vision", "device_kind": "", "borrow": 0, "lend": True}
+    assert answer_question({**quota, "reserved": 1})["starts"] == []
+    assert answer_question({**quota, "reserved": 2})["starts"] == [waiting.id]
 
 
 def test_a_saved_case_is_planned_the_same_again(town: Town, tmp_path: Path) -> None:
