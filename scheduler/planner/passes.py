@@ -12,6 +12,7 @@ from scheduler.planner.draft import Draft
 from scheduler.planner.elasticity import grow, shrink_for
 from scheduler.planner.explaining import never, not_now
 from scheduler.planner.fairness import Account
+from scheduler.planner.ledger import NEVER
 from scheduler.planner.memory import Memory
 from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
 from scheduler.planner.needs import Size
@@ -102,17 +103,32 @@ def _in_order(draft: Draft) -> tuple[dict[Line, Why | None], list[tuple[Key, Lin
     policy, now, mark = draft.policy, draft.now, draft.ledger.mark
     hopeless: list[tuple[Key, Line]] = []
     heap: list[tuple[Key, Line, int]] = []
-    ground = draft.memory.ground
+    ground, shifting = draft.memory.ground, policy.ordering in SHIFTING
+    blocked = draft.memory.loosened if _mute(draft) else None
     for line in draft.memory.queue.lines.values():
+        if line.blocked_at == blocked:
+            continue
         line.at = 0
         if line.looked_at != ground:
             _look(line, draft)
         if line.structural is not None:
             hopeless.append((line.entries[0][0], line))
         else:
-            heap.append((standing(line, policy, now), line, mark))
+            key = standing(line, policy, now) if shifting else line.entries[0][0]
+            heap.append((key, line, mark))
     heapify(heap)
     return {line: line.structural for _, line in sorted(hopeless)}, heap
+
+
+def _mute(draft: Draft) -> bool:
+    """Whether a blocked line neither gets an answer nor stands in anybody's way."""
+    policy = draft.policy
+    return (
+        not (policy.explain or policy.preemption or policy.migration or policy.elasticity)
+        and policy.backfill is Backfill.SKIP
+        and policy.patience_s == NEVER
+        and not (draft.leaving or draft.moved)
+    )
 
 
 def _look(line: Line, draft: Draft) -> None:
