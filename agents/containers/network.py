@@ -84,6 +84,9 @@ class JobNetworks:
         its namespace, an idle bridge a moment later, and what a crash leaves, the next ``sweep``.
         """
         self.close(key)
+        if netns.kept(place):
+            # What ended processes have not got rid of is sent for minutes, and keeps a namespace.
+            netns.inside(place, lambda: _set("ipv4/tcp_orphan_retries", "1"))
         netns.remove(place)
         Timer(IDLE_S, self.sweep).start()
 

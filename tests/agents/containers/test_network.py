@@ -233,6 +233,22 @@ def test_everything_made_is_removed(make: MakeReplica, hosts: dict[str, Path]) -
     left.remove()
 
 
+def test_what_was_left_unsent_keeps_nothing(make: MakeReplica, hosts: dict[str, Path]) -> None:
+    left, right = make("one", "10.77.0.2"), make("one", "10.77.0.3")
+    left.open()
+    right.open()
+    listener = netns.inside(left.place, lambda: socket.create_server(("10.77.0.2", 7000)))
+    sender = netns.inside(right.place, socket.socket)
+    # Not the guarded one: this address is one of the test's own namespaces.
+    socket.SocketType.connect(sender, ("10.77.0.2", 7000))
+    left.close()
+    with listener, sender:
+        sender.sendall(b"unsent")
+    left.remove()
+    right.remove()
+    until(lambda: not interfaces(hosts["one"]), "unsent bytes keep an interface")
+
+
 def test_what_a_crash_leaves_is_swept(make: MakeReplica, hosts: dict[str, Path]) -> None:
     left = make("one", "10.77.0.2", peers={"10.77.0.3": UNDERLAY["two"]})
     left.open()
