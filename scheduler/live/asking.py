@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from portal.broker import broker
+from portal.models import Quota
 from scheduler import planner
 from scheduler.live.cluster import LiveCluster, live_policy
 from scheduler.live.naming import job_id, job_row
@@ -77,8 +78,19 @@ def _quota(
         reserved=question["reserved"], borrow=question["borrow"], lend=question["lend"]
     )
     tenant = planner.TenantId(question["tenant"])
-    changed = questions.with_quota(snapshot, tenant, question["device_kind"], quota)
+    changed = snapshot
+    for kind in _kinds(snapshot, question["tenant"], question["device_kind"]):
+        changed = questions.with_quota(changed, tenant, kind, quota)
     return _effect(questions.effect(snapshot, changed, policy))
+
+
+def _kinds(snapshot: planner.Snapshot, tenant: str, kind: str) -> list[str]:
+    """The kinds that a quota holds for: without one, all that have no quota of their own."""
+    if kind:
+        return [kind]
+    named = set(Quota.objects.filter(tenant__slug=tenant).values_list("device_kind", flat=True))
+    kinds = {device.kind for node in snapshot.nodes for device in node.devices}
+    return sorted(kinds - named)
 
 
 def _drain(

@@ -8,7 +8,7 @@ const id = document.getElementById("summary").dataset.job;
 const log = new Log(document.getElementById("log"));
 
 function all() {
-  for (const panel of ["summary", "receipts", "checkpoints", "files"]) refresh(panel);
+  for (const panel of ["summary", "start", "receipts", "checkpoints", "files"]) refresh(panel);
   log.later();
 }
 
@@ -19,6 +19,7 @@ listen(`/ws/jobs/${id}/`, (event) => {
     case "checkpoint": return refresh("checkpoints");
     default:
       refresh("summary");
+      refresh("start");
       refresh("receipts");
       refresh("checkpoints");
       if (["succeeded", "failed", "cancelled"].includes(event.state)) refresh("files");
