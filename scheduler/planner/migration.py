@@ -15,9 +15,9 @@ from scheduler.planner.ledger import Held, Part
 from scheduler.planner.needs import Need, Size, natural, need_of, sizes
 from scheduler.planner.ordering import Line
 from scheduler.planner.placement import NOT_BARRED, find, lowest
-from scheduler.planner.preemption import Search
 from scheduler.planner.promises import remaining
 from scheduler.planner.reasons import Reason
+from scheduler.planner.search import Search
 from scheduler.planner.snapshot import Job, JobId, NodeId, Phase, Seat
 
 TRIES = 12

@@ -36,19 +36,16 @@ def plainly(
     ends: dict[int, int] = {}
     pushed = now = at = 0
     while len(ends) < len(rows):
-        moments = [now + left[id_] for id_ in running]
-        if at < len(rows):
-            moments.append(rows[at][0])
-        then = min(moments)
+        then = min([now + left[id_] for id_ in running] + [row[0] for row in rows[at : at + 1]])
         for id_ in running:
             left[id_] -= then - now
         now = then
         for id_ in [id_ for id_ in running if not left[id_]]:
             del running[id_]
             ends[id_] = now
-        while at < len(rows) and rows[at][0] == now:
-            waiting.append(rows[at][1])
-            at += 1
+        arrived = [row[1] for row in rows[at:] if row[0] == now]
+        waiting += arrived
+        at += len(arrived)
         order = sorted(
             waiting + (list(running) if preempt else []),
             key=lambda id_: (key(info[id_], left[id_]), info[id_][0], id_),
