@@ -6,7 +6,7 @@ from tests.architecture.sources import ROOT, tracked
 
 FILE_LINES = 400
 FUNCTION_LINES = 50
-"""The ceiling; the aim is 40. A docstring does not count."""
+"""The ceiling; the aim is 40. Signature and docstring do not count."""
 MEDIAN_LINES = 130
 
 
@@ -30,8 +30,8 @@ def test_no_function_outgrows_its_ceiling() -> None:
     for path in tracked("portal/*.py", "scheduler/*.py", "agents/*.py"):
         for found in ast.walk(ast.parse(path.read_text())):
             if isinstance(found, ast.FunctionDef | ast.AsyncFunctionDef):
-                lines = (found.end_lineno or found.lineno) - found.lineno + 1
-                lines -= len((ast.get_docstring(found) or "").splitlines())
+                body = found.body[1:] if ast.get_docstring(found) else found.body
+                lines = (found.end_lineno or 0) - body[0].lineno + 1 if body else 0
                 if lines > FUNCTION_LINES:
                     long[f"{path.relative_to(ROOT)}:{found.lineno} {found.name}"] = lines
     assert not long, f"more than {FUNCTION_LINES} lines: {long}"
