@@ -137,10 +137,17 @@ class Draft:
         return count <= kept.extra or self.now + remaining(job, self.now) <= until
 
     def fit(self, job: Job, need: Need, sizes: Iterable[Size]) -> tuple[Size, list[Spot]] | None:
-        """The largest size for which there is room now."""
+        """The largest size for which there is room now, on wanted nodes if they have some."""
         for size in sizes:
             pools = self.permitted(job, need, size.devices)
-            if pools and (spots := find(pools, need, size)) is not None:
+            if not pools:
+                continue
+            spots = None
+            if job.wanted_nodes:
+                spots = find(pools, need._replace(only=job.wanted_nodes), size)
+            if spots is None:
+                spots = find(pools, need, size)
+            if spots is not None:
                 return size, spots
         return None
 

@@ -138,6 +138,13 @@ def test_nodes_to_avoid_are_avoided() -> None:
     assert answers(nodes, [lost])["a"] == "hold avoids_all"
 
 
+def test_wanted_nodes_are_preferred_but_not_waited_for() -> None:
+    nodes = [node("n1", 4), node("n2", 4)]
+    fond = job("a", 2, wanted_nodes=frozenset({"n2"}))
+    assert answers(nodes, [job("x", 2, on="n1"), fond])["a"] == "place n2*2 fits"
+    assert answers(nodes, [job("x", 4, on="n2"), fond])["a"] == "place n1*2 fits"
+
+
 def test_mixed_nodes_hold_several_kinds() -> None:
     from dataclasses import replace
 
