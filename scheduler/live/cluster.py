@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -22,15 +24,30 @@ class LiveCluster:
         self.now = now or timezone.now()
 
     def observe(self) -> Snapshot:
-        with transaction.atomic():
-            if connection.vendor == "postgresql":
-                # One moment for all tables; SQLite's transactions see one anyway.
-                with connection.cursor() as cursor:
-                    cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        with one_moment():
             return observe(self.now)
 
     def enact(self, plan: Plan) -> None:
         enact(plan, self.now)
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """See all tables as they are at one moment, without keeping others from writing."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql" and not connection.in_atomic_block:
+            with transaction.atomic():
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield
+        elif connection.vendor == "sqlite" and not connection.in_atomic_block:
+            # Django's own transactions are immediate: they would hold the only pen.
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield
+            finally:
+                cursor.execute("ROLLBACK")
+        else:
+            yield
 
 
 def live_policy() -> Policy:
