@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
-from scheduler.cycle import run_cycle
+from scheduler.cycle import Cluster, run_cycle
 from scheduler.planner import PRESETS, Memory, Plan, Policy, Snapshot
 from scheduler.planner.invariants import check
 from scheduler.simulator.arrivals import Trace
@@ -131,21 +131,11 @@ def simulate(
         witness=witness,
         sensitivity=sensitivity,
     )
-    memory = Memory()
     acting = Audited(cluster, policy) if audit else cluster
-    began, began_cpu = time.perf_counter(), time.process_time()
-    planner_s, cycles, stopped = 0.0, 0, False
-    while cluster.advance():
-        before = time.perf_counter()
-        run_cycle(acting, policy, memory)
-        planner_s += time.perf_counter() - before
-        cycles += 1
-        if progress is not None and cycles % PROGRESS_EVERY == 0:
-            stopped = progress(_progress(cluster, len(trace.arrivals))) is False
-            if stopped:
-                break
-    if progress is not None and not stopped:
-        progress(_progress(cluster, len(trace.arrivals)))
+    jobs = len(trace.arrivals)
+    timing, stopped = _play(
+        cluster, acting, policy, progress and (lambda: progress(_progress(cluster, jobs)))
+    )
     return Result(
         trace=trace.name,
         fleet=fleet,
@@ -158,13 +148,36 @@ def simulate(
         holds=dict(sorted(cluster.holds.items())),
         end_s=cluster.clock.now - cluster.start,
         stopped=stopped,
-        timing=Timing(
-            wall_s=time.perf_counter() - began,
-            cpu_s=time.process_time() - began_cpu,
-            planner_s=planner_s,
-            cycles=cycles,
-        ),
+        timing=timing,
     )
+
+
+def _play(
+    cluster: SimulatedCluster,
+    acting: Cluster,
+    policy: Policy,
+    tell: Callable[[], bool | None] | None,
+) -> tuple[Timing, bool]:
+    """Run cycle after cycle until nothing will change or ``tell`` says to stop."""
+    memory = Memory()
+    began, began_cpu = time.perf_counter(), time.process_time()
+    planner_s, cycles, stopped = 0.0, 0, False
+    while not stopped and cluster.advance():
+        before = time.perf_counter()
+        run_cycle(acting, policy, memory)
+        planner_s += time.perf_counter() - before
+        cycles += 1
+        if tell is not None and cycles % PROGRESS_EVERY == 0:
+            stopped = tell() is False
+    if tell is not None and not stopped:
+        tell()
+    timing = Timing(
+        wall_s=time.perf_counter() - began,
+        cpu_s=time.process_time() - began_cpu,
+        planner_s=planner_s,
+        cycles=cycles,
+    )
+    return timing, stopped
 
 
 def policy_named(name: str, switches: Mapping[str, str] | None = None) -> Policy:
