@@ -60,6 +60,15 @@ class Account:
         quota = self.quota(kind)
         return 0 if quota is None else self.used.get(kind, 0) - quota.reserved
 
+    def exceeds(self, kind: str) -> bool:
+        """Whether it or one above it uses more than its hard limit."""
+        for account in self.path:
+            quota = account.quota(kind)
+            if quota is not None and quota.borrow is not None:
+                if account.used.get(kind, 0) > quota.reserved + quota.borrow:
+                    return True
+        return False
+
     def entitled(self, kind: str, count: int) -> bool:
         """Whether ``count`` more devices are its own: reserved where the tree first speaks."""
         for account in () if self.neutral else self.path:

@@ -196,6 +196,8 @@ class Audit:
         with self.ledger.tentatively():
             self.ledger.take(place.job)
             self.ledger.put(victim)
+            if self.policy.quotas and victim.account and victim.account.exceeds(victim.kind):
+                return False
             size = self._size(beneficiary, mine)
             need = need_of(beneficiary)
             pools = self.draft.permitted(beneficiary, need, size.devices)

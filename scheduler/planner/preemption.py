@@ -120,6 +120,8 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
     with ledger.tentatively() as attempt:
         ledger.take(beneficiary)
         ledger.put(victim)
+        if draft.policy.quotas and victim.account and victim.account.exceeds(victim.kind):
+            return
         pools = draft.permitted(job, need, size.devices)
         spots = find(pools, need, size) if pools else None
         if spots is None:

@@ -6,6 +6,7 @@ import pytest
 
 from scheduler.planner import PRESETS, Quota, Remedy, Tenant, Tier, plan
 from scheduler.planner.decisions import Place, Preempt
+from scheduler.planner.invariants import check
 from tests.planner.sketches import NOW, TIERS, given, job, node, told
 
 POLICY = PRESETS["default"]
@@ -153,3 +154,20 @@ def test_pause_gives_the_devices_back() -> None:
     decided = plan(given([node("n1", 4)], jobs), POLICY)
     assert isinstance(decided[0], Preempt)
     assert decided[0].remedy is Remedy.PAUSE
+
+
+def test_nobody_is_let_stay_beyond_the_limit_of_its_tenant() -> None:
+    """One who leaves makes room in a quota too; once others use that, it cannot come back."""
+    tight = (
+        Tenant(id="team", quotas={"a100": Quota(reserved=2)}),
+        Tenant(id="other", quotas={"a100": Quota(reserved=8)}),
+    )
+    jobs = [
+        job("mine", 2, on="n1", expected_s=90_000.0),
+        job("theirs", 2, on="n1", tenant="other", expected_s=80_000.0),
+        job("first", 1, tenant="other", expected_s=10.0),
+        job("second", 2, expected_s=20.0),
+    ]
+    policy = PRESETS["srtf"]
+    snapshot = given([node("n1", 4)], jobs, tenants=tight)
+    assert check(snapshot, plan(snapshot, policy), policy) == []
