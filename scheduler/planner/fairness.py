@@ -62,12 +62,11 @@ class Account:
 
     def exceeds(self, kind: str) -> bool:
         """Whether it or one above it uses more than its hard limit."""
-        for account in self.path:
-            quota = account.quota(kind)
-            if quota is not None and quota.borrow is not None:
-                if account.used.get(kind, 0) > quota.reserved + quota.borrow:
-                    return True
-        return False
+        return any(
+            account.used.get(kind, 0) > quota.reserved + quota.borrow
+            for account in self.path
+            if (quota := account.quota(kind)) is not None and quota.borrow is not None
+        )
 
     def entitled(self, kind: str, count: int) -> bool:
         """Whether ``count`` more devices are its own: reserved where the tree first speaks."""
