@@ -84,7 +84,10 @@ def start_once(client: httpx.Client) -> float:
         if job["ended_at"]:
             break
         time.sleep(0.02)
-    return moment(job["started_at"]) - moment(job["submitted_at"])
+    if job["state"] != "succeeded":
+        raise RuntimeError(f"job {id} {job['state']}: {job['detail'] or job['sentence']}")
+    # One that has ended before its first report was never seen running.
+    return moment(job["started_at"] or job["ended_at"]) - moment(job["submitted_at"])
 
 
 def live(client: httpx.Client) -> int:
