@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from contextlib import suppress
 
 import redis
 
@@ -16,12 +17,14 @@ from scheduler.live.reconciling import reconcile
 
 log = logging.getLogger(__name__)
 
+ANOTHER = "tidepool:another-cycle"
+
 
 def take_turn(*, reconciling: bool) -> None:
     """Run a cycle if nobody else does; else have one run after it."""
     with turn("cycle") as figures:
         if figures is None:
-            wake()
+            _ask_for_another()
             return
         _calm()
         if reconciling:
@@ -30,6 +33,21 @@ def take_turn(*, reconciling: bool) -> None:
         plan = run_cycle(LiveCluster(), live_policy())
         figures["cycle_s"] = round(time.perf_counter() - began, 4)
         figures["decisions"] = len(plan)
+    if _was_asked():
+        wake()
+
+
+def _ask_for_another() -> None:
+    """Whoever has the turn runs once more when it is done; if it died, the next tick does."""
+    with suppress(redis.RedisError, OSError):
+        broker().set(ANOTHER, "1", ex=10)
+
+
+def _was_asked() -> bool:
+    try:
+        return bool(broker().getdel(ANOTHER))
+    except (redis.RedisError, OSError):
+        return False
 
 
 def _calm() -> None:

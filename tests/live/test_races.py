@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import socket
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from django.db import connection, connections
+from django.utils import timezone
 
 from portal.actions.settling import settle
 from portal.actions.steering import cancel_job, pause_job
-from portal.models import Job, PlacedReplica, Placement
+from portal.models import Job, Lease, PlacedReplica, Placement
 from portal.refusals import Refused
 from scheduler.live.lease import turn
 from scheduler.live.turns import take_turn
@@ -55,6 +59,19 @@ def test_a_turn_is_taken_by_one(town: Town) -> None:
     with turn("cycle") as first, turn("cycle") as second:
         assert first is not None
         assert second is None
+
+
+def test_the_turn_of_a_dead_process_is_free_at_once(town: Town) -> None:
+    with subprocess.Popen(["true"]) as gone:
+        gone.wait()
+    later = timezone.now() + timedelta(minutes=1)
+    holder = f"{socket.gethostname()}:{gone.pid}"
+    Lease.objects.update_or_create(name="cycle", defaults={"holder": holder, "until": later})
+    with turn("cycle") as mine:
+        assert mine is not None
+    Lease.objects.filter(name="cycle").update(holder="another-machine:1", until=later)
+    with turn("cycle") as mine:
+        assert mine is None
 
 
 def test_reports_steps_and_people_at_once(town: Town) -> None:
