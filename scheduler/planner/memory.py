@@ -100,8 +100,12 @@ class Memory:
             return True
         if len(snapshot.nodes) != len(self.nodes) or self.policy.pool:
             return snapshot.nodes == self.nodes
-        known = set(map(id, self.nodes))
-        fresh = [node for node in snapshot.nodes if id(node) not in known]
+        known, hosts = set(map(id, self.nodes)), self.fleet.hosts
+        fresh = [
+            node
+            for node in snapshot.nodes
+            if id(node) not in known and (node.id not in hosts or hosts[node.id].node != node)
+        ]
         if not self.fleet.renew(fresh):
             return False
         self.nodes = snapshot.nodes

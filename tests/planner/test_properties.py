@@ -71,6 +71,15 @@ def recall(snapshot: Snapshot, policy: Policy, seed: int) -> None:
     roster = Roster(snapshot.jobs)
     for step in range(4):
         snapshot = replace(snapshot, jobs=roster, now=snapshot.now + 400.0 * step)
+        if seed % 3 == 0:
+            # Rows read anew: equal facts, none of them the same object as before.
+            snapshot = replace(
+                snapshot,
+                jobs=tuple(replace(job) for job in roster),
+                nodes=tuple(replace(node) for node in snapshot.nodes),
+                tenants=tuple(replace(tenant) for tenant in snapshot.tenants),
+                tiers=tuple(replace(tier) for tier in snapshot.tiers),
+            )
         remembered = plan(snapshot, policy, memory)
         assert remembered == plan(replace(snapshot, jobs=tuple(roster)), policy)
         then = {job.id: job for job in enacted(snapshot, remembered).jobs}
