@@ -40,6 +40,7 @@ def arguments() -> argparse.ArgumentParser:
     parser.add_argument("--with", action="append", default=[], type=Path, dest="kept",
                         metavar="RUN.json", help="an earlier run to show beside these")  # fmt: skip
     parser.add_argument("--decisions", action="store_true", help="also write decisions.csv")
+    parser.add_argument("--reasons", action="store_true", help="count why jobs waited (slower)")
     parser.add_argument("--json", action="store_true", help="print the measures as JSON lines")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
     reading = parser.add_argument_group("the trace")
@@ -87,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
             costs=costs,
             seed=options.seed,
             sensitivity=sensitivity,
+            reasons=options.reasons,
             progress=None if options.quiet else _bar(policy.name),
             witness=_writer(rows) if options.decisions else None,
         )

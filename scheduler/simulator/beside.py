@@ -112,10 +112,16 @@ def main() -> None:
         nonlocal said
         if time.monotonic() - said >= SAYS_EVERY_S:
             said = time.monotonic()
-            print(json.dumps({"finished": progress.finished}), flush=True)
+            say({"finished": progress.finished})
 
     result = simulate(case.trace, case.fleet, case.policy, seed=case.seed, progress=tell)
-    print(json.dumps({"record": record(result)}), flush=True)
+    say({"record": record(result)})
+
+
+def say(words: dict[str, object]) -> None:
+    """Pass a line on to the parent."""
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
 
 
 if __name__ == "__main__":

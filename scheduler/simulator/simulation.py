@@ -113,15 +113,18 @@ def simulate(
     witness: Witness | None = None,
     sensitivity: Sensitivity | None = None,
     audit: bool = False,
+    reasons: bool = False,
 ) -> Result:
     """Play a trace on a fleet under a policy.
 
     ``progress`` is called now and then; when it returns ``False`` the simulation stops early.
     ``witness`` is told each decision that changes something. With ``audit`` every plan is held
-    against the planner's invariants, and the first that breaks one raises ``BrokenPlanError``. The
+    against the planner's invariants, and the first that breaks one raises ``BrokenPlanError``.
+    ``reasons`` counts why jobs waited, which takes time as each of them is answered each time. The
     same arguments give the same result but for ``Result.timing``.
     """
     costs = costs if costs is not None else Costs()
+    policy = replace(policy, explain=reasons)
     cluster = SimulatedCluster(
         trace.arrivals,
         fleet,

@@ -55,3 +55,9 @@ def test_a_curve_is_a_distribution_of_fixed_length():
     assert curve([]) == []
     drawn = curve(range(1000))
     assert (len(drawn), drawn[0], drawn[-1]) == (200, 0, 999)
+
+
+def test_reasons_are_counted_when_asked_for():
+    trace = scene("0 90 1", "0 90 1")
+    assert measure(play(trace, pool(1), "pool-fifo"))["holds"] == {}
+    assert measure(play(trace, pool(1), "pool-fifo", reasons=True))["holds"] == {"busy": 1}

@@ -28,17 +28,12 @@ def poisson(rate: float, service_s: float | None, seed: int) -> Trace:
 def mean_wait(servers: int, rate: float, service_s: float | None) -> tuple[float, float]:
     """The mean wait over a few seeds, and the half-width of its 99 % interval."""
     means = [
-        measure(play(poisson(rate, service_s, seed), pool(servers), "pool-fifo", switches=QUIET))[
-            "wait_s"
-        ]["mean"]
+        measure(play(poisson(rate, service_s, seed), pool(servers), "pool-fifo"))["wait_s"]["mean"]
         for seed in range(4)
     ]
     mean = sum(means) / len(means)
     spread = math.sqrt(sum((each - mean) ** 2 for each in means) / (len(means) - 1))
     return mean, 5.841 * spread / math.sqrt(len(means))
-
-
-QUIET = {"explain": "off"}
 
 
 def erlang_c(servers: int, load: float) -> float:
