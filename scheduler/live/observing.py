@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,6 +29,7 @@ from portal.models import (
 )
 from scheduler import planner
 from scheduler.live.naming import device_id, job_id
+from scheduler.planner.promises import worked
 
 PROMISE_WINDOW = timedelta(days=7)
 
@@ -178,9 +180,9 @@ def _job(
     has_image: bool,
 ) -> planner.Job:
     delivered, entitled = promise or (row.delivered, row.entitled)
-    running_s = (now - row.running_since).total_seconds() if row.running_since else 0.0
     remedy = planner.Remedy(row.remedy)
-    return planner.Job(
+    measured_at = row.accounted_at or row.submitted_at
+    seen = planner.Job(
         id=job_id(row.id),
         tenant=planner.TenantId(row.tenant.slug),
         tier=planner.TierId(row.tier.slug),
@@ -207,12 +209,15 @@ def _job(
         last_moved_at=row.last_moved_at.timestamp() if row.last_moved_at else None,
         moves=row.moves,
         expected_s=row.expected_s,
-        worked_s=row.worked_s + running_s,
-        at_stake_s=row.worked_s + running_s if remedy == planner.Remedy.REQUEUE else 0.0,
+        worked_s=row.worked_s,
+        measured_at=measured_at.timestamp(),
         delivered=delivered,
         entitled=entitled,
         cost=cost,
     )
+    if remedy == planner.Remedy.REQUEUE:
+        return replace(seen, at_stake_s=worked(seen, now.timestamp()))
+    return seen
 
 
 LEAVING = ("gate", "freeze", "device", "dump", "store")

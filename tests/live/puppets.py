@@ -29,7 +29,7 @@ from portal.models import Job, Node, Settings, User
 from scheduler.cycle import run_cycle
 from scheduler.live.cluster import LiveCluster
 from scheduler.live.reconciling import reconcile
-from scheduler.planner import PRESETS
+from scheduler.planner import PRESETS, Policy
 
 ABLE = {name: Ability(able=True) for name in ("run", "pause", "checkpoint", "migrate", "network")}
 RESTING = Ability(able=False, reason="runc is not there")
@@ -141,14 +141,14 @@ class Town:
     def pass_time(self, seconds: float) -> None:
         self.passed += timedelta(seconds=seconds)
 
-    def cycle(self) -> None:
-        run_cycle(LiveCluster(self.now), PRESETS["eager"])
+    def cycle(self, policy: Policy = PRESETS["eager"]) -> None:
+        run_cycle(LiveCluster(self.now), policy)
 
-    def rest(self, rounds: int = 40) -> None:
+    def rest(self, rounds: int = 40, policy: Policy = PRESETS["eager"]) -> None:
         """Let agents and planner act until nothing changes any more."""
         for _ in range(rounds):
             reconcile(self.now)
-            self.cycle()
+            self.cycle(policy)
             changed = [puppet.step() for puppet in self.puppets.values()]
             if not any(changed):
                 return
