@@ -19,8 +19,6 @@ from agents.drivers.base import DriverError, Task
 WORKSPACE = "/workspace"
 GHOST_BYTES = 1 << 30
 """Largest deleted file that is still open and can be dumped."""
-SEIZE_S = 60
-"""Within which CRIU must get hold of all processes; its own 10 s are few on a busy machine."""
 FIRST_USER = 61_184
 USERS = 4_336
 """User ids that systemd keeps for users made on the fly: no account of the machine lies there."""
@@ -94,7 +92,6 @@ def tell_criu(place: Place, *, leave_stopped: bool = False) -> None:
         f"ghost-limit {GHOST_BYTES}",
         "link-remap",
         "manage-cgroups=ignore",
-        f"timeout {SEIZE_S}",
     ]
     if leave_stopped:
         options.append("leave-stopped")

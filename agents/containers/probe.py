@@ -11,7 +11,8 @@ from pathlib import Path
 from agents.drivers.base import Driver, DriverError, Task
 from agents.protocol import Ability, Network
 
-COMMAND = ("/bin/sh", "-c", "while :; do sleep 1000; done")
+COMMAND = ("/bin/sleep", "infinity")
+"""Nothing that forks: it is frozen as soon as it is started."""
 NUMBER = 0xFFFFFF
 """The network number of the trial; the portal gives out smaller ones."""
 

@@ -102,22 +102,36 @@ class Cgroups:
             return []
 
     def freeze(self, key: str, *, frozen: bool, timeout_s: float = 10.0) -> bool:
-        """Freeze or thaw the group and wait until it is so; false when that took too long."""
+        """Freeze or thaw the group and wait until it is so; false when that took too long.
+
+        Frozen is who can be dumped: a parent in vfork, which waits for its child to call execve, is
+        let go on for a moment.
+        """
         folder = self.freezer(key)
         file = folder / ("cgroup.freeze" if self.unified else "freezer.state")
-        word = ("1" if frozen else "0") if self.unified else ("FROZEN" if frozen else "THAWED")
+        thaw, freeze = ("0", "1") if self.unified else ("THAWED", "FROZEN")
         end = time.monotonic() + timeout_s
         for attempt in itertools.count(1):
-            file.write_text(word)
-            if self.is_frozen(key) == frozen:
-                return True
-            if time.monotonic() > end:
-                return False
+            file.write_text(freeze if frozen else thaw)
+            done = self.is_frozen(key) == frozen
+            late = time.monotonic() > end
+            spawning = done and frozen and self._spawning(key)
+            if late or (done and not spawning):
+                return done
             time.sleep(0.002)
-            if word == "FROZEN" and attempt % 50 == 0:
+            if spawning or (freeze == "FROZEN" and frozen and attempt % 50 == 0):
                 # A thread in execve waits for the others of its process, which the freezer holds.
-                file.write_text("THAWED")
+                file.write_text(thaw)
                 time.sleep(0.01)
+        return False
+
+    def _spawning(self, key: str) -> bool:
+        """Whether a thread sleeps in the kernel's clone, which it does only in vfork."""
+        for pid in self.processes(key):
+            for file in Path(f"/proc/{pid}/task").glob("*/wchan"):
+                with contextlib.suppress(OSError):
+                    if file.read_text() in ("kernel_clone", "wait_for_vfork_done"):
+                        return True
         return False
 
     def is_frozen(self, key: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -78,9 +79,21 @@ def bring_up(supervisor: Supervisor, switch: str, hosts: list[list[str]]) -> Non
             name, home=settings.HOME, port=settings.PORT, store=settings.STORE, token=tokens[name]
         )
         supervisor.start(on_host(part, place, address, f"http://{switch}:{settings.PORT}"))
-    connections.close_all()
     wait_until_green(supervisor)
+    wait_until_able(supervisor, len(hosts))
+    connections.close_all()
     say("The fleet is up; Ctrl-C stops everything")
+
+
+def wait_until_able(supervisor: Supervisor, count: int) -> None:
+    """Look after the parts until every host has come and can restore a job."""
+    from portal.models import Node
+
+    while not supervisor.stopping:
+        supervisor.look()
+        if sum(node.connected and node.able("migrate") for node in Node.objects.all()) == count:
+            return
+        time.sleep(0.2)
 
 
 def on_host(part: Part, place: str, address: str, portal: str) -> Part:
