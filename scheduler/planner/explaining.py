@@ -12,6 +12,8 @@ from scheduler.planner.policy import Push
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job
 
+MOST_KNOWN = 4096
+
 
 def never(job: Job, line: Line, draft: Draft) -> Why | None:
     """Why it can never run on this fleet with these quotas; ``None`` if it can."""
@@ -20,6 +22,8 @@ def never(job: Job, line: Line, draft: Draft) -> Why | None:
         return Why(reason=Reason.NO_SUCH_TENANT, numbers={"tenant": job.tenant})
     known = draft.memory.hopeless
     if (need, smallest) not in known:
+        if len(known) >= MOST_KNOWN:
+            known.clear()
         known[need, smallest] = _nowhere(need, smallest, draft)
     nowhere = known[need, smallest]
     if nowhere is not None:

@@ -88,6 +88,10 @@ class Memory:
         self.expected = {}
         self.ledger.settle()
 
+    def forget(self) -> None:
+        """Begin anew with the next snapshot: a cycle broke off in the middle."""
+        self.policy = None
+
     def _same_ground(self, snapshot: Snapshot, policy: Policy) -> bool:
         """Whether the last state can be carried on: same policy, same places, time went on."""
         if self.policy is not policy and self.policy != policy:

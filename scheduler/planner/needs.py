@@ -39,7 +39,7 @@ def natural(id_: str) -> tuple[int, str]:
 
 def sizes(job: Job) -> tuple[Size, ...]:
     """Every legal size, largest first; a rigid job has one."""
-    return _sizes(job.replicas, job.gpus_per_replica, job.fewest_devices)
+    return _sizes(max(1, job.replicas), max(1, job.gpus_per_replica), job.fewest_devices)
 
 
 _KNOWN: dict[tuple[int, int, int | None], tuple[Size, ...]] = {}

@@ -40,6 +40,9 @@ def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Pl
     gc.disable()
     try:
         return _plan(snapshot, policy, memory)
+    except BaseException:
+        memory.forget()
+        raise
     finally:
         if collecting:
             gc.enable()
