@@ -13,7 +13,7 @@ from scheduler.planner.codec import CodecError, dump_case, load_case
 from tests.planner.strategies import policies, snapshots
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(snapshots, policies)
 def test_a_case_comes_back_as_it_was(snapshot: Snapshot, policy: Policy) -> None:
     decided = plan(snapshot, policy)

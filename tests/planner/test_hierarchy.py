@@ -53,7 +53,7 @@ def policy_for(policy: Policy) -> Policy:
     return replace(policy, backfill=POLICY.backfill)
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=40, deadline=None, derandomize=True)
 @drawn(snapshots, policies)
 def test_no_rule_is_broken(snapshot: Snapshot, policy: Policy) -> None:
     policy, planners = policy_for(policy), Planners()

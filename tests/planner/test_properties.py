@@ -12,7 +12,7 @@ from scheduler.planner.invariants import check
 from scheduler.planner.paper import enacted
 from tests.planner.strategies import policies, seeds, snapshots
 
-quick = settings(max_examples=150, deadline=None, derandomize=True)
+quick = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 @quick
