@@ -186,14 +186,27 @@ def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
         return True
     if _refused(line, draft):
         return False
-    policy, kind = draft.policy, line.kinds[0]
+    policy = draft.policy
     draft.hungry.update(line.kinds)
     patient = policy.backfill is Backfill.EASY or (
         policy.backfill is Backfill.SKIP and draft.now - job.waiting_since > policy.patience_s
     )
-    if patient and kind not in draft.reserved:
-        draft.reserve(job, kind, line.sizes[-1].devices)
+    if patient and line.kinds[0] not in draft.reserved and _suits_all(line, draft):
+        draft.reserve(job, line.kinds[0], line.sizes[-1].devices)
     return False
+
+
+def _suits_all(line: Line, draft: Draft) -> bool:
+    """Whether every usable node with one kind of devices suits a line.
+
+    Devices are kept by counting; for one that waits for a few nodes only all would stand still.
+    """
+    if len(line.kinds) > 1 or line.kept:
+        return False
+    return all(
+        pool.memory >= line.need.device_memory and pool.allowed(line.need) == pool.usable
+        for pool in draft.fleet.by_kind[line.kinds[0]]
+    )
 
 
 def wanted_sizes(job: Job, line: Line) -> tuple[Size, ...]:

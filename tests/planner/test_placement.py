@@ -197,3 +197,10 @@ def test_who_waits_too_long_gets_a_reservation() -> None:
     # What can be pushed off again may go in between.
     lesser = [*jobs[:2], job("small", 1, tier="basic")]
     assert answers(nodes, lesser)["small"] == "place n1*1 fits"
+
+
+def test_nothing_is_reserved_for_one_that_few_nodes_suit() -> None:
+    nodes = [node("n1", 8, partitions=frozenset({"blue"})), node("n2", 8)]
+    picky = job("big", 8, tier="standard", partition="blue", submitted_at=900_000.0)
+    jobs = [job("x", 4, on="n1", tier="premium"), picky, job("small", 8, tier="standard")]
+    assert answers(nodes, jobs)["small"] == "place n2*8 fits"
