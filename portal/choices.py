@@ -82,6 +82,16 @@ class CheckpointState(TextChoices):
     DISCARDED = "discarded", "Discarded"
 
 
+class SimulationState(TextChoices):
+    """Where a question of What if stands."""
+
+    QUEUED = "queued", "Queued"
+    RUNNING = "running", "Running"
+    DONE = "done", "Done"
+    FAILED = "failed", "Failed"
+    CANCELLED = "cancelled", "Cancelled"
+
+
 class MoveKind(TextChoices):
     """Why a job left its devices, or came to them."""
 

@@ -12,7 +12,7 @@ from django.db import transaction
 from django.db.models import F
 
 from portal.broker import broker
-from portal.models import Job, Node
+from portal.models import Job, Node, Simulation
 from portal.posting import post
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,25 @@ class CheckpointEvent(TypedDict):
     job: int
 
 
-Event = JobEvent | NodeEvent | PlacedEvent | UseEvent | OutputEvent | MoveEvent | CheckpointEvent
+class SimulationEvent(TypedDict):
+    """How far a simulation is."""
+
+    kind: Literal["simulation"]
+    simulation: int
+    state: str
+    share: float
+
+
+Event = (
+    JobEvent
+    | NodeEvent
+    | PlacedEvent
+    | UseEvent
+    | OutputEvent
+    | MoveEvent
+    | CheckpointEvent
+    | SimulationEvent
+)
 
 
 def send(event: Event, *groups: str) -> None:
@@ -86,6 +104,17 @@ def job_changed(job: Job) -> None:
     """Tell the pages that show this job."""
     event = JobEvent(kind="job", job=job.id, state=job.state, sentence=job.sentence)
     publish_on_commit(event, f"job.{job.id}", f"tenant.{job.tenant.slug}", "admins")
+
+
+def simulation_changed(simulation: Simulation) -> None:
+    """Tell the pages that show this simulation."""
+    event = SimulationEvent(
+        kind="simulation",
+        simulation=simulation.id,
+        state=simulation.state,
+        share=simulation.share,
+    )
+    publish_on_commit(event, f"simulation.{simulation.id}")
 
 
 def node_changed(node: Node) -> None:

@@ -8,6 +8,7 @@ from celery import shared_task
 
 from scheduler.live.asking import answer_to
 from scheduler.live.housekeeping import keep_house
+from scheduler.live.simulating import run_next
 from scheduler.live.turns import take_turn
 
 
@@ -33,3 +34,9 @@ def housekeep() -> None:
 def ask(key: str, question: dict[str, Any]) -> None:
     """Answer a question about the fleet; what nobody waits for any more expires unasked."""
     answer_to(key, question)
+
+
+@shared_task(name="scheduler.tasks.simulate")
+def simulate() -> None:
+    """Play the next simulation that was asked for, one at a time."""
+    run_next()

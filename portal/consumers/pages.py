@@ -81,6 +81,13 @@ class JobsConsumer(PageConsumer):
         return {f"tenant.{slug}" for slug in visible_tenants(user).values_list("slug", flat=True)}
 
 
+class SimulationConsumer(PageConsumer):
+    """One simulation: admins only, as its page."""
+
+    def groups_of(self, user: User) -> set[str] | None:
+        return {f"simulation.{self.scope['url_route']['kwargs']['id']}"} if user.is_admin else None
+
+
 class JobConsumer(PageConsumer):
     """One job."""
 

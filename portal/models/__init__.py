@@ -10,6 +10,7 @@ from portal.models.moves import Move
 from portal.models.nodes import Device, Node, Partition
 from portal.models.placements import PlacedReplica, Placement
 from portal.models.promises import Promise
+from portal.models.simulations import Simulation
 from portal.models.tenants import Membership, Quota, Tenant, Tier
 from portal.models.uploads import Upload
 
@@ -32,6 +33,7 @@ __all__ = [
     "Promise",
     "Quota",
     "Settings",
+    "Simulation",
     "Tenant",
     "Tier",
     "Upload",

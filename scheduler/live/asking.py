@@ -79,12 +79,12 @@ def _quota(
     )
     tenant = planner.TenantId(question["tenant"])
     changed = snapshot
-    for kind in _kinds(snapshot, question["tenant"], question["device_kind"]):
+    for kind in kinds_of(snapshot, question["tenant"], question["device_kind"]):
         changed = questions.with_quota(changed, tenant, kind, quota)
     return _effect(questions.effect(snapshot, changed, policy))
 
 
-def _kinds(snapshot: planner.Snapshot, tenant: str, kind: str) -> list[str]:
+def kinds_of(snapshot: planner.Snapshot, tenant: str, kind: str) -> list[str]:
     """The kinds that a quota holds for: without one, all that have no quota of their own."""
     if kind:
         return [kind]

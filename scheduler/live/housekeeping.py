@@ -13,6 +13,7 @@ from django.utils import timezone
 from agents.checkpoints import collect, open_store
 from portal import telemetry
 from portal.actions.checkpoints import living_manifests, retain
+from portal.actions.simulations import give_up_silent
 from portal.actions.uploads import discard_uploads
 from portal.choices import ENDED_STATES, JobState, PlacementState
 from portal.models import Checkpoint, Decision, Device, FleetSample, Job, Node, Placement
@@ -36,6 +37,7 @@ def keep_house(now: datetime | None = None) -> None:
         sample(now)
         forget(now)
         discard_uploads(now)
+        give_up_silent(now)
     with turn("collection") as figures:
         if figures is not None:
             figures.update(collect_garbage())

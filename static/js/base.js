@@ -93,7 +93,7 @@ document.addEventListener("htmx:sendError", () => {
 });
 
 // keys
-const places = { f: "/", j: "/jobs/", n: "/nodes/", t: "/tenants/", k: "/tokens/", s: "/jobs/new/" };
+const places = { f: "/", j: "/jobs/", n: "/nodes/", t: "/tenants/", k: "/tokens/", w: "/what-if/", s: "/jobs/new/" };
 let going = 0;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;

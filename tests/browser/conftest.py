@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
@@ -35,6 +35,8 @@ class Portal:
     url: str
     username: str
     password: str
+    environment: dict[str, str] = field(default_factory=dict)
+    """Of its processes; a command of ``manage`` in it acts upon the same rows."""
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +74,7 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
             running.callback(end, process)
         wait_for(lambda: httpx.get(f"{url}/login/").status_code == 200, "the portal")
         report_use(environment["TIDEPOOL_REDIS_URL"])
-        yield Portal(url, "admin", password)
+        yield Portal(url, "admin", password, environment)
 
 
 def report_use(broker: str) -> None:

@@ -20,9 +20,15 @@ pytestmark = pytest.mark.slow
 def test_it_shows_what_a_simulation_in_this_process_shows() -> None:
     case = Case(trace=scene("0 10 2", "5 3 1", "6 9 4"), fleet=grid(2, 2), policy=PRESETS["fifo"])
     heard: list[int] = []
-    found = simulate_beside(case, lambda finished: not heard.append(finished))
+
+    def going_on(finished: int) -> bool:
+        heard.append(finished)
+        return True
+
+    found = simulate_beside(case, going_on)
     assert found == record(simulate(case.trace, case.fleet, case.policy))
     assert found["measures"]["finished"] == 3
+    assert heard
 
 
 def test_it_ends_when_it_is_called_off() -> None:

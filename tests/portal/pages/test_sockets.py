@@ -12,7 +12,7 @@ from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
 
 from portal.consumers import pages
-from portal.events import JobEvent, NodeEvent, send
+from portal.events import JobEvent, NodeEvent, SimulationEvent, send
 from portal.models import Job, Membership, User
 from portal.routing import websocket_urlpatterns
 
@@ -60,6 +60,16 @@ async def test_strangers_are_refused(job: Job, charlie: User) -> None:
     for path in ("/ws/fleet/", "/ws/jobs/", f"/ws/jobs/{job.id}/"):
         await assert_refused(Socket(path, AnonymousUser()))
     await assert_refused(Socket(f"/ws/jobs/{job.id}/", charlie))
+    await assert_refused(Socket("/ws/what-if/1/", charlie))
+
+
+async def test_an_admin_hears_how_far_a_simulation_is(root: User) -> None:
+    socket = Socket("/ws/what-if/7/", root)
+    await socket.open()
+    event = SimulationEvent(kind="simulation", simulation=7, state="running", share=0.5)
+    await sync_to_async(send)(event, "simulation.7")
+    assert await socket.hear() == event
+    await socket.close()
 
 
 async def test_everyone_hears_of_the_fleet(alice: User) -> None:

@@ -1,0 +1,56 @@
+"""What if: simulations that admins asked for, how far they are, and what they showed."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from portal.choices import SimulationState
+
+
+class Simulation(models.Model):
+    """A trace played on the fleet as it is, and on the fleet with something changed."""
+
+    owner = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="simulations"
+    )
+    title = models.CharField(max_length=120)
+    days = models.PositiveIntegerField(null=True, blank=True)
+    """The fleet's own last days; null: a trace that was uploaded."""
+    trace = models.FileField(upload_to="traces/%Y/%m/", max_length=255, blank=True)
+    filename = models.CharField(max_length=255, blank=True, default="")
+    policy = models.CharField(max_length=40, blank=True, default="")
+    """Preset to compare with; empty: the present one."""
+    quota = models.JSONField(default=dict)
+    """tenant, device_kind, reserved, borrow, lend; empty: as they are."""
+    more_nodes = models.PositiveIntegerField(default=0)
+    like_node = models.CharField(max_length=120, blank=True, default="")
+
+    state = models.CharField(
+        max_length=12, choices=SimulationState, default=SimulationState.QUEUED, db_index=True
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    heard_at = models.DateTimeField(null=True, blank=True)
+    """When whoever runs it last told how far it is."""
+    share = models.FloatField(default=0.0)
+    """0 to 1."""
+    detail = models.TextField(blank=True, default="")
+    """Why it failed, or what of its trace was left out."""
+    runs = models.JSONField(default=list)
+    """Names of the runs, as they stand in the table."""
+    table = models.JSONField(default=list)
+    """Rows of a measure's name and its value in each run, as text; null where there is none."""
+    figures = models.JSONField(default=list)
+    """Plotly figures."""
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.title}"
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in {SimulationState.QUEUED, SimulationState.RUNNING}

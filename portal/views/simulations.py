@@ -1,0 +1,116 @@
+"""What if: ask for a simulation, watch it, and compare what it showed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse, JsonResponse
+from django.shortcuts import render
+from django.urls import reverse
+from django.utils.functional import cached_property
+
+from portal.access import require_admin
+from portal.actions.simulations import ask_simulation, cancel_simulation
+from portal.choices import SimulationState
+from portal.forms.simulations import SimulationForm
+from portal.models import Simulation
+from portal.refusals import Refused
+from portal.views.visitors import Visitor, go_to, numbered, signed_in
+
+ROWS = 20
+LOOKS = {
+    SimulationState.QUEUED: ("waiting", "waiting"),
+    SimulationState.RUNNING: ("active", "running"),
+    SimulationState.DONE: ("done", "succeeded"),
+    SimulationState.FAILED: ("bad", "failed"),
+    SimulationState.CANCELLED: ("quiet", "cancelled"),
+}
+"""State -> tone and icon."""
+
+
+class Measure:
+    """One row of the comparison."""
+
+    def __init__(self, cells: list[str | None]) -> None:
+        self.name = cells[0]
+        self.values = cells[1:]
+
+    @cached_property
+    def change(self) -> str:
+        """How far the second value lies from the first; empty without two, or without one."""
+        if len(self.values) < 2 or None in self.values[:2]:
+            return ""
+        one, other = (float(str(value).replace(",", "")) for value in self.values[:2])
+        if not one or one == other:
+            return "" if one != other else "same"
+        return f"{100 * (other - one) / abs(one):+.1f} %"
+
+
+@signed_in("GET", "POST")
+def simulations(request: Visitor) -> HttpResponse:
+    """What was asked, and the form to ask."""
+    require_admin(request.user)
+    form = SimulationForm()
+    if request.method == "POST":
+        form = SimulationForm(request.POST, request.FILES)
+        if form.is_valid():
+            try:
+                simulation = ask_simulation(request.user, form.to_question())
+            except Refused as refusal:
+                form.refuse(refusal)
+            else:
+                return go_to(request, reverse("simulation", args=[simulation.pk]))
+    rows = Simulation.objects.select_related("owner").defer("figures", "table")
+    page = Paginator(rows, ROWS).get_page(numbered(request, "page", 1))
+    looks = [(row, *LOOKS[SimulationState(row.state)]) for row in page]
+    context = {"page": "what-if", "form": form, "page_": page, "rows": looks}
+    status = 422 if form.errors else 200
+    return render(request, "simulations/page.html", context, status=status)
+
+
+def describe(simulation: Simulation) -> dict[str, Any]:
+    tone, shape = LOOKS[SimulationState(simulation.state)]
+    return {
+        "page": "what-if",
+        "simulation": simulation,
+        "tone": tone,
+        "shape": shape,
+        "measures": [Measure(cells) for cells in simulation.table],
+    }
+
+
+def access_simulation(request: Visitor, id: int) -> Simulation:
+    """A simulation, for admins."""
+    require_admin(request.user)
+    found = Simulation.objects.select_related("owner").defer("figures").filter(id=id).first()
+    if found is None:
+        raise Http404(f"There is no simulation {id}.")
+    return found
+
+
+@signed_in()
+def simulation(request: Visitor, id: int) -> HttpResponse:
+    """One simulation: how far it is, then the comparison."""
+    context = describe(access_simulation(request, id))
+    return render(request, "simulations/detail.html", context)
+
+
+@signed_in()
+def panel(request: Visitor, id: int) -> HttpResponse:
+    """Only what changes on it, for a page that is open already."""
+    return render(request, "simulations/_panel.html", describe(access_simulation(request, id)))
+
+
+@signed_in()
+def charts(request: Visitor, id: int) -> JsonResponse:
+    """Its figures, as Plotly takes them."""
+    return JsonResponse({"figures": access_simulation(request, id).figures})
+
+
+@signed_in("POST")
+def cancel(request: Visitor, id: int) -> HttpResponse:
+    """Call it off."""
+    row = access_simulation(request, id)
+    cancel_simulation(request.user, row)
+    return go_to(request, reverse("simulation", args=[row.pk]))

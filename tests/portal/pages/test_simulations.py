@@ -1,0 +1,108 @@
+"""What if: asked by admins, watched, compared, shared by its address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+
+from portal.models import Node, Simulation, Tenant, User
+from tests.portal.pages.conftest import Browser
+from tests.portal.pages.test_queries import count
+
+
+@pytest.fixture(autouse=True)
+def nobody_plays(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path) -> None:
+    settings.MEDIA_ROOT = tmp_path
+    monkeypatch.setattr("portal.actions.simulations.send_for_worker", lambda: None)
+
+
+def make(root: User, **fields: Any) -> Simulation:
+    told = {"title": "more nodes", "days": 7, "state": "done", "runs": ["as it is", "changed"]}
+    table = [["Jobs finished", "1,000", "1,100"], ["Wait p99, h", None, "2.00"]]
+    return Simulation.objects.create(owner=root, **{**told, "table": table, **fields})
+
+
+def test_a_question_is_asked_and_leads_to_its_page(
+    browser: Browser, node: Node, vision: Tenant, root: User
+) -> None:
+    client = browser(root)
+    values = {"days": "7", "policy": "fifo", "tenant": "vision", "reserved": "4", "borrow": "",
+              "more_nodes": "2", "like_node": "node-a"}  # fmt: skip
+    answer = client.post("/what-if/", values)
+    asked = Simulation.objects.get()
+    assert answer["Location"] == f"/what-if/{asked.id}/"
+    assert (asked.days, asked.policy, asked.more_nodes, asked.like_node) == (7, "fifo", 2, "node-a")
+    assert asked.quota["borrow"] is None
+    page = client.get(answer["Location"]).content.decode()
+    for words in ("policy fifo, 4 reserved for vision, 2 more like node-a", "Queued", "<progress",
+                  "borrows without limit", "Cancel"):  # fmt: skip
+        assert words in page, words
+
+
+def test_a_file_is_played_instead_of_the_last_days(
+    browser: Browser, node: Node, root: User
+) -> None:
+    file = SimpleUploadedFile("mine.csv", b"submit_time,duration,gpus\n0,1,1\n")
+    browser(root).post("/what-if/", {"days": "7", "trace": file})
+    asked = Simulation.objects.get()
+    assert (asked.days, asked.filename) == (None, "mine.csv")
+    with asked.trace.open() as kept:
+        assert kept.read().startswith(b"submit_time")
+
+
+def test_what_is_wrong_stands_at_its_field(browser: Browser, node: Node, root: User) -> None:
+    for values, field in (
+        ({"days": ""}, "trace"),
+        ({"days": "7", "more_nodes": "2"}, "like_node"),
+        ({"days": "7", "policy": "best"}, "policy"),
+    ):
+        answer = browser(root).post("/what-if/", values)
+        assert answer.status_code == 422
+        assert answer.context["form"].errors[field]
+    assert not Simulation.objects.exists()
+
+
+def test_two_runs_are_compared(browser: Browser, root: User) -> None:
+    figures = [{"data": [], "layout": {"title": {"text": "Waiting time"}}}]
+    done = make(root, figures=figures, detail="12 jobs.")
+    page = browser(root).get(f"/what-if/{done.id}/").content.decode()
+    for words in ("As it is", "Changed", "1,100", "+10.0 %", "—", "12 jobs.", "Done"):
+        assert words in page, words
+    assert "<progress" not in page
+    assert browser(root).get(f"/what-if/{done.id}/charts/").json() == {"figures": figures}
+
+
+def test_one_is_cancelled(browser: Browser, root: User) -> None:
+    running = make(root, state="running", table=[], share=0.4)
+    client = browser(root)
+    assert b"40 %" in client.get(f"/what-if/{running.id}/panel/").content
+    client.post(f"/what-if/{running.id}/cancel/")
+    running.refresh_from_db()
+    assert running.state == "cancelled"
+    assert running.ended_at is not None
+
+
+def test_only_admins_ask(browser: Browser, alice: User, root: User) -> None:
+    done = make(root)
+    for address in ("/what-if/", f"/what-if/{done.id}/", f"/what-if/{done.id}/charts/"):
+        assert browser(alice).get(address).status_code == 403
+        assert browser(root).get(address).status_code == 200
+    assert "/what-if/" not in browser(alice).get("/").content.decode()
+    assert browser(root).get("/what-if/999/").status_code == 404
+
+
+def test_the_pages_ask_a_fixed_number_of_times(
+    browser: Browser, node: Node, vision: Tenant, root: User
+) -> None:
+    done = make(root)
+    client = browser(root)
+    addresses = {"/what-if/": 7, f"/what-if/{done.id}/": 3}
+    client.get("/what-if/")
+    first = {address: count(client, address) for address in addresses}
+    for _ in range(3):
+        make(root)
+    assert {address: count(client, address) for address in addresses} == first
+    assert all(first[address] <= most for address, most in addresses.items())
