@@ -32,12 +32,17 @@ class Ends:
             if job.expected_s is not None:
                 self._vague.setdefault(held.kind, {})[job.id] = held
             return
-        entry = (ends_at(job, job.measured_at), len(job.id), job.id, held)
+        # As `ends_at` says at the moment of the measures, without asking again what it holds.
+        left = max(0.0, job.expected_s - job.worked_s) * job.devices
+        entry = (job.measured_at + left / max(1, held.count), len(job.id), job.id, held)
         known = self._known.setdefault(held.kind, {})
         old = known.get(job.id)
-        if old is not None and old[0] == entry[0] and old[3] is held:
-            return
-        self.forget(held)
+        if old is not None:
+            if old[0] == entry[0] and old[3] is held:
+                return
+            self.forget(held)
+        elif self._vague:
+            self.forget(held)
         known[job.id] = entry
         if (ordered := self._ordered(held.kind)) is not None:
             insort(ordered, entry, key=_key)

@@ -96,13 +96,16 @@ class Ledger:
 
     def observed_as(self, job: Job, seats: tuple[Seat, ...]) -> Held:
         """What a job would hold on these seats."""
+        if len(seats) == 1 and (held := self._simple(job, seats[0])) is not None:
+            return held
         parts: dict[int, Part] = {}
         milli, memory = round(job.cpus_per_replica * 1000), job.memory_per_replica
         hosts = self.fleet.hosts
-        kind = ""
+        kind, troubled = "", False
         for seat in seats:
             host = hosts.get(seat.node)
             if host is None:
+                troubled = True
                 continue
             for bin_, mask in _masks(host.bins, seat.devices):
                 kind = kind or bin_.pool.kind
@@ -113,9 +116,24 @@ class Ledger:
                     part.mask |= mask
                     part.milli += milli
                     part.memory += memory
+            troubled = troubled or seat.node in self.fleet.troubled
         account = self.accounts.get(job.tenant)
-        count = min(held_devices(job, seats), job.devices)
+        if troubled or not parts:
+            count = held_devices(job, seats)
+        else:
+            count = sum([part.mask.bit_count() for part in parts.values()])
+        count = min(count, job.devices)
         return Held(job, list(parts.values()), account, kind or job.device_kind, count)
+
+    def _simple(self, job: Job, seat: Seat) -> Held | None:
+        """The same for the commonest case: one seat on a healthy node with devices of one kind."""
+        host = self.fleet.hosts.get(seat.node)
+        if host is None or len(host.bins) != 1 or seat.node in self.fleet.troubled:
+            return None
+        bin_, mask = _masks(host.bins, seat.devices)[0]
+        part = Part(bin_, mask, round(job.cpus_per_replica * 1000), job.memory_per_replica)
+        count = min(mask.bit_count(), job.devices)
+        return Held(job, [part], self.accounts.get(job.tenant), bin_.pool.kind, count)
 
     def _put(self, held: Held) -> None:
         id_ = held.job.id

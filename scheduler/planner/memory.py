@@ -301,9 +301,12 @@ class Memory:
 
 def can_leave(held: Held) -> bool:
     """Whether a job keeps its step when it leaves, and its nodes can hand on its checkpoint."""
-    return held.job.remedy is Remedy.TRANSPARENT and all(
-        part.bin.host.node.can_restore for part in held.parts
-    )
+    if held.job.remedy is not Remedy.TRANSPARENT:
+        return False
+    parts = held.parts
+    if len(parts) == 1:
+        return parts[0].bin.host.node.can_restore
+    return all(part.bin.host.node.can_restore for part in parts)
 
 
 def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
