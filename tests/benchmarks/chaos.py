@@ -66,11 +66,12 @@ def measure(*, operations: int = 100, seed: int = 1) -> dict[str, Any]:
             with watching(hosts, services) as ticks:
                 done = harm(hosts, services, operations, chance)
                 mend(hosts)
-                lost = [service.job for service in services if not goes_on(service)]
+                lost = [said(service) for service in services if not goes_on(service)]
             figures = {
                 "operations": sum(done.values()),
                 "harm": dict(sorted(done.items())),
                 "lost_jobs": len(lost),
+                "lost": lost,
                 "ranks_twice": sum(len(each.overlaps()) for each in ticks),
                 "wrong_lines": sum(len(service.wrong()) for service in services),
                 "interruptions": interruptions(services),
@@ -153,6 +154,12 @@ def goes_on(service: Service) -> bool:
     except (AssertionError, NotSoError):
         return False
     return True
+
+
+def said(service: Service) -> str:
+    """What is told of a job that does not go on."""
+    told, last = service.told(), service.fleet.placements(service.job)[-1:]
+    return f"{told['state']}: {told['error']} {told['detail']} {told['sentence']} {last}"
 
 
 def interruptions(services: list[Service]) -> dict[str, int]:

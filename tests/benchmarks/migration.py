@@ -29,7 +29,7 @@ from tests.fleets.fleet import HostFleet
 from tests.fleets.training import Training, Undisturbed
 
 PACE = 0.1
-STEPS_A_CHECKPOINT = 150
+STEPS_A_CHECKPOINT = 60
 """Enough for the pauses between two moves, and for the moves to be asked for."""
 PAUSE_S = (0.5, 3.0)
 ROUND: Sequence[int] = (0, 2, 0, 1, 4)

@@ -10,8 +10,8 @@ from portal.demo.fleet import Fleet
 from tests.fleets.training import Training, Undisturbed
 
 pytestmark = [pytest.mark.slow, pytest.mark.criu, pytest.mark.timeout(600)]
-STEPS = 1500
-PACE = 0.02
+STEPS = 1000
+PACE = 0.04
 
 
 def test_four_replicas_move_shrink_and_grow_and_end_with_the_same_weights(
