@@ -123,6 +123,13 @@ class Accounts:
             for kind, quota in sorted(account.tenant.quotas.items())
             if not quota.lend and quota.reserved
         ]
+        self._keeping = set(self.keepers)
+        self._below: dict[Account | None, list[Account]] = {}
+        """The tree above the keepers, from ``None`` above its roots."""
+        for account in ordered:
+            if any(account in keeper.path for keeper, _ in self.keepers):
+                above = account.path[1] if len(account.path) > 1 else None
+                self._below.setdefault(above, []).append(account)
 
     def _up(self, account: Account) -> list[Account]:
         path = [account]
@@ -159,9 +166,14 @@ class Accounts:
         return None
 
     def aside(self, account: Account, kind: str) -> int:
-        """Idle devices that others reserved and do not lend."""
-        return sum(
-            max(0, -keeper.over(kind))
-            for keeper, kept in self.keepers
-            if kept == kind and keeper not in account.path
-        )
+        """Idle devices that others reserved and do not lend.
+
+        What a tenant keeps includes what those below it keep: it is counted once.
+        """
+        return sum(self._kept(root, account, kind) for root in self._below.get(None, ()))
+
+    def _kept(self, keeper: Account, account: Account, kind: str) -> int:
+        below = sum(self._kept(one, account, kind) for one in self._below.get(keeper, ()))
+        if keeper in account.path or (keeper, kind) not in self._keeping:
+            return below
+        return max(below, -keeper.over(kind))

@@ -124,7 +124,10 @@ def _presets() -> dict[str, Policy]:
     """Presets by name; those named ``pool-`` are idealised."""
     found = [
         Policy(),
-        Policy(name="eager", minimum_run_s=0.0, cooling_s=0.0, moves_per_hour=10_000),
+        # Without a protected time, equals would take each other's place every few seconds.
+        Policy(
+            name="eager", minimum_run_s=0.0, cooling_s=0.0, moves_per_hour=10_000, promises=False
+        ),
         replace(BASE, name="fifo", backfill=Backfill.NONE),
         replace(BASE, name="fifo-backfill"),
         replace(BASE, name="fifo-easy", backfill=Backfill.EASY),

@@ -98,3 +98,13 @@ def test_an_unknown_tenant_gets_nothing() -> None:
     assert answers([job("a", 1, tenant="nobody")], (Tenant(id="team"),)) == {
         "a": "hold no_such_tenant"
     }
+
+
+def test_what_a_branch_keeps_is_counted_once() -> None:
+    tree = (
+        Tenant(id="root", quotas=quota(6, 0, lend=False)),
+        Tenant(id="leaf", parent="root", quotas=quota(3, 0, lend=False)),
+        Tenant(id="team", quotas=quota(0, None)),
+    )
+    found = answers([job("a", 2), job("b", 1, submitted_at=NOW - 1)], tree, nodes=[node("n1")])
+    assert found == {"a": "place n1*2 fits", "b": "hold set_aside"}
