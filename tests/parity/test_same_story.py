@@ -24,7 +24,7 @@ from tests.parity.conftest import Clock
 Told = tuple[float, str, int, str, tuple[str, ...]]
 """Moment, what, which job by its row in the trace, why, and its devices rank by rank."""
 
-POLICY = replace(PRESETS["eager"], promises=False, patience_s=float("inf"), move_s=0.0)
+POLICY = replace(PRESETS["eager"], patience_s=float("inf"), move_s=0.0)
 """Ours with moves for nothing, but for what looks at the clock: the worlds ask such a policy again
 at moments of their own."""
 NODES = {"n1": 4, "n2": 4, "n3": 2}
