@@ -11,7 +11,7 @@ from typing import Any
 from portal.demo.fleet import WEIGHTS, Fleet
 from portal.demo.story import DIGITS
 from tests.fleets.jobs import SpreadJob
-from tests.product import free_port
+from tests.product import free_port, wait_for
 
 DDP = DIGITS.parent / "digits_ddp"
 WITHIN_S = 240.0
@@ -39,6 +39,7 @@ class Training(SpreadJob):
 
     def weights(self) -> set[str]:
         """Wait for the end and answer the weights that the ranks tell; one, if all is well."""
+        wait_for(lambda: self.told()["ended_at"], f"job {self.job} to end", 4 * WITHIN_S)
         self.fleet.wait_for_end(self.job)
         self.fleet.weights(self.job)
         return {
