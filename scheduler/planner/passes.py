@@ -59,10 +59,12 @@ def _plan(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
     stopped = admit(draft)
     spare(draft)
     holds = answers(draft, stopped) if policy.explain else []
-    if policy.elasticity:
-        grow(draft)
-    if policy.defragmentation:
-        tidy_up(draft)
+    if not draft.leaving:
+        # Else someone might move who would have made room for whom another had to leave.
+        if policy.elasticity:
+            grow(draft)
+        if policy.defragmentation:
+            tidy_up(draft)
     decisions = draft.decisions() + holds
     memory.expected = draft.promised()
     draft.ledger.undo(mark)
@@ -148,7 +150,8 @@ def serve(line: Line, draft: Draft) -> bool:
     stirred = draft.leaving or draft.moved
     if draft.reserved and _kept_out(line, job, draft):
         return False
-    blocked = line.blocked_at == draft.memory.loosened and not stirred
+    same = line.blocked_at == draft.memory.loosened and line.blocked_job == job.id
+    blocked = same and not stirred
     if blocked and not surplus(line, draft):
         return _stand(line, job, draft, worked=False)
     if line.kept:
@@ -159,13 +162,16 @@ def serve(line: Line, draft: Draft) -> bool:
         draft.place(job, size, spots, draft.why_placed(job, size))
         return True
     draft.cut_short = bool(draft.reserved)
+    if draft.reserved and _but_for_reservations(line, job, draft):
+        # Nobody is disturbed for one that only has to wait for its turn.
+        return _stand(line, job, draft, worked=False)
     worked = (
         (policy.elasticity and shrink_for(line, job, draft))
         or (policy.migration and make_gap(line, job, draft))
         or (policy.preemption and push_off(line, job, draft))
     )
     if not worked and not draft.cut_short:
-        line.blocked_at = draft.memory.loosened
+        line.blocked_at, line.blocked_job = draft.memory.loosened, job.id
     return _stand(line, job, draft, worked=worked)
 
 
@@ -173,6 +179,15 @@ def _kept_out(line: Line, job: Job, draft: Draft) -> bool:
     """Whether reservations keep a job from all devices that would suit it."""
     least = line.sizes[-1].devices
     return not any(draft.passes(job, kind, least) for kind in line.kinds)
+
+
+def _but_for_reservations(line: Line, job: Job, draft: Draft) -> bool:
+    """Whether there is room that is kept for others."""
+    reserved, draft.reserved = draft.reserved, {}
+    try:
+        return draft.fit(job, line.need, wanted_sizes(job, line)) is not None
+    finally:
+        draft.reserved = reserved
 
 
 def _refused(line: Line, draft: Draft) -> bool:

@@ -103,11 +103,15 @@ def spare(draft: Draft) -> None:
     if not draft.leaving or len(draft.placed) < 2:
         return
     draft.reserved.clear()
-    for place in [place for place in draft.placed.values() if place.after]:
-        for id_ in place.after:
-            leaving = draft.leaving.get(id_)
-            if leaving is not None and leaving.beneficiary == place.job:
-                _let_stay(draft, place.job, draft.pushed[id_])
+    before = -1
+    while before != len(draft.leaving):
+        # One who stays may send another's beneficiary elsewhere, which may open a place again.
+        before = len(draft.leaving)
+        for place in [place for place in draft.placed.values() if place.after]:
+            for id_ in place.after:
+                leaving = draft.leaving.get(id_)
+                if leaving is not None and leaving.beneficiary == place.job:
+                    _let_stay(draft, place.job, draft.pushed[id_])
 
 
 def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:

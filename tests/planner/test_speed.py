@@ -26,3 +26,16 @@ def test_a_few_hours_of_churn_move_nobody_within_its_cooling_time() -> None:
 def test_the_safety_run_finds_nothing() -> None:
     for seed in range(500, 518):
         safety.one(seed)
+
+
+ONCE_BROKEN = (
+    702416, 1001459, 1013681, 1014758, 1020287, 1024982, 1035965, 1041164, 1041905, 1044818,
+    1049141, 2003049, 2004022, 2005565, 2020151, 2020649, 2021108, 2032580, 2033783, 2046911,
+    2049665, 4001302, 4003508,
+)  # fmt: skip
+"""Fleets on which long runs once found a broken rule."""
+
+
+def test_what_once_broke_a_rule_does_not_any_more() -> None:
+    for seed in ONCE_BROKEN:
+        safety.one(seed)
