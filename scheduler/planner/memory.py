@@ -62,6 +62,8 @@ class Memory:
         self.ends = Ends()
         self.loosened = 0
         """Counts what may have made room: as long as it stands, who was blocked stays blocked."""
+        self.taken = 0
+        """Counts whoever came to hold devices."""
         self.ground = 0
         """Counts what may change whether a job can ever run: nodes, quotas."""
         self.hopeless: dict[tuple[Need, Size], Why | None] = {}
@@ -240,6 +242,7 @@ class Memory:
         else:
             held = self.ledger.observed(job)
         self.ledger.put(held)
+        self.taken += 1
         self.running += held.count
         self._note(held)
         if not (policy.preemption or policy.migration or policy.elasticity):

@@ -24,7 +24,7 @@ class Line:
     """Waiting jobs that are alike, in order."""
 
     __slots__ = (
-        "account", "at", "blocked_at", "blocked_job", "entries", "kinds", "looked_at", "need",
+        "account", "at", "blocked_at", "entries", "helpless", "kinds", "looked_at", "need",
         "signature", "sizes", "structural", "tier",
     )  # fmt: skip
 
@@ -40,8 +40,8 @@ class Line:
         """How many of its jobs this cycle has placed."""
         self.blocked_at = -1
         """The state of the fleet at which its first job found no place."""
-        self.blocked_job = ""
-        """Which job that was: what it may ask of others can depend on more than its line."""
+        self.helpless: tuple[int, int, int, str] | None = None
+        """The moment at which its first job found nobody to ask either."""
         self.looked_at = -1
         """For which state of the nodes and quotas it is known whether its jobs can ever run."""
         self.structural: Why | None = None

@@ -150,9 +150,8 @@ def serve(line: Line, draft: Draft) -> bool:
     stirred = draft.leaving or draft.moved
     if draft.reserved and _kept_out(line, job, draft):
         return False
-    same = line.blocked_at == draft.memory.loosened and line.blocked_job == job.id
-    blocked = same and not stirred
-    if blocked and not surplus(line, draft):
+    blocked = line.blocked_at == draft.memory.loosened and not stirred
+    if blocked and _helpless(line, draft):
         return _stand(line, job, draft, worked=False)
     if line.kept:
         return come_back(job, draft)
@@ -171,8 +170,26 @@ def serve(line: Line, draft: Draft) -> bool:
         or (policy.preemption and push_off(line, job, draft))
     )
     if not worked and not draft.cut_short:
-        line.blocked_at, line.blocked_job = draft.memory.loosened, job.id
+        line.blocked_at, line.helpless = draft.memory.loosened, _moment(line, draft)
     return _stand(line, job, draft, worked=worked)
+
+
+def _moment(line: Line, draft: Draft) -> tuple[int, int, int, str]:
+    """What a search for others to ask depends on: all that is held, and who asks."""
+    memory = draft.memory
+    return (memory.loosened, memory.taken, draft.ledger.mark, line.job.id)
+
+
+def _helpless(line: Line, draft: Draft) -> bool:
+    """Whether nothing changed since its job found nobody to ask, time included.
+
+    That there is no room stays true while others come; whom a search finds may change with them.
+    """
+    policy = draft.policy
+    if not (policy.preemption or policy.migration or policy.elasticity):
+        return True
+    same = not draft.reserved and line.helpless == _moment(line, draft)
+    return same and not surplus(line, draft)
 
 
 def _kept_out(line: Line, job: Job, draft: Draft) -> bool:
