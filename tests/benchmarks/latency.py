@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sqlite3
 import statistics
@@ -31,6 +32,7 @@ NOW = 'date "+at %s.%N"'
 STAMP = re.compile(r"^at (\d+\.\d+)$", re.MULTILINE)
 STEP = re.compile(r"^step (\d+) loss \S+ at (\d+\.\d+)$", re.MULTILINE)
 PACE = 0.01
+THREADS = ("OMP", "OPENBLAS", "MKL")
 HEAVY = ["--steps", "600", "--batch", "1797"]
 
 
@@ -163,6 +165,8 @@ def step_outside() -> float:
         done = subprocess.run(
             [sys.executable, str(DIGITS / "train.py"), *HEAVY],
             cwd=folder,
+            # As many threads as a job on one device is told to use: else two cores beat one.
+            env={**os.environ, **{f"{name}_NUM_THREADS": "1" for name in THREADS}},
             capture_output=True,
             text=True,
             check=True,
