@@ -29,7 +29,8 @@ def arguments() -> argparse.ArgumentParser:
     """The command line; ``docs/simulator.md`` has examples."""
     parser = argparse.ArgumentParser(prog="python -m scheduler.simulator", description=__doc__)
     parser.add_argument("trace", help="a file, or synthetic:PATTERN,jobs=N,load=X,devices=N")
-    parser.add_argument("--fleet", required=True, help="FLEET.toml, pool:N, or NxM nodes x devices")
+    parser.add_argument("--fleet", required=True,
+                        help="FLEET.toml, NODES.csv, pool:N, or NxM nodes x devices")  # fmt: skip
     parser.add_argument(
         "--policy", action="append", default=[], help=f"repeat to compare; {', '.join(PRESETS)}"
     )
@@ -46,13 +47,13 @@ def arguments() -> argparse.ArgumentParser:
     reading = parser.add_argument_group("the trace")
     reading.add_argument("--format", choices=sorted(FORMATS), dest="format_name")
     reading.add_argument("--strict", action="store_true", help="refuse a trace with a broken line")
-    reading.add_argument("--jobs", type=int, help="only the first so many")
-    reading.add_argument("--load", type=float, help="draw the arrivals together to this load")
+    reading.add_argument("--jobs", type=_count, help="only the first so many")
+    reading.add_argument("--load", type=_positive, help="draw the arrivals together to this load")
     reading.add_argument("--like", type=Path, help="a trace that a synthetic one takes after")
     reading.add_argument("--speeds", type=Path, help="steps a second for a Gavel trace")
     reading.add_argument("--tiers", default="", help="premium=0.2,standard=0.3,basic=0.5")
-    reading.add_argument("--elastic", type=float, default=0.0, help="share of elastic jobs")
-    reading.add_argument("--noise", type=float, help="how far users misjudge durations")
+    reading.add_argument("--elastic", type=_part, default=0.0, help="share of elastic jobs")
+    reading.add_argument("--noise", type=_positive, help="how far users misjudge durations")
     splitting = parser.add_argument_group("CPUs and memory")
     splitting.add_argument("--sensitivity", type=Path, help="profiles of the models, CSV")
     splitting.add_argument("--allocator", choices=sorted(ALLOCATORS), default="tune")
@@ -130,12 +131,19 @@ def _trace(options: argparse.Namespace, fleet: Fleet, iteration_s: dict[str, flo
         )
     for broken in trace.broken:
         print(f"{trace.name}, {broken}: left out", file=sys.stderr)
+    for column in trace.unused:
+        print(f"{trace.name}: the column {column!r} means nothing here", file=sys.stderr)
+    if trace.left_out:
+        said = f"{trace.left_out:,} lines need no device or never ran: left out"
+        print(f"{trace.name}: {said}", file=sys.stderr)
+    if not trace.arrivals:
+        raise ValueError(f"{trace.name} holds no job that needs a device")
     if options.jobs:
         trace = trace.first(options.jobs)
     if options.load:
         trace = trace.at_load(options.load, fleet.devices)
     tiers = {
-        name: float(share) for name, share in map(_pair, filter(None, options.tiers.split(",")))
+        name: _share(share) for name, share in map(_pair, filter(None, options.tiers.split(",")))
     }
     return dressed(
         trace, seed=options.seed, tiers=tiers, elastic=options.elastic, noise=options.noise
@@ -157,6 +165,35 @@ def _costs(text: str) -> Costs:
     if text == "default":
         return Costs()
     return Costs.off() if text == "off" else Costs.read(Path(text))
+
+
+def _share(text: str) -> float:
+    try:
+        return _part(text)
+    except ValueError:
+        raise ValueError(f"--tiers: {text!r} is no share between 0 and 1") from None
+
+
+def _positive(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError(text)
+    return float(text)
+
+
+def _part(text: str) -> float:
+    if not 0 <= float(text) <= 1:
+        raise ValueError(text)
+    return float(text)
+
+
+def _count(text: str) -> int:
+    if int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+for _check, _name in ((_positive, "positive number"), (_part, "share"), (_count, "count")):
+    _check.__name__ = _name  # argparse tells it: "invalid share value: '3'"
 
 
 def _pair(text: str) -> tuple[str, str]:

@@ -70,6 +70,8 @@ class Trace:
     broken: tuple[BrokenLine, ...] = ()
     left_out: int = 0
     """Whole lines that are no job for a device (CPU-only rows, rows without a run)."""
+    unused: tuple[str, ...] = ()
+    """Columns of a file of one's own that mean nothing here; perhaps misspelt."""
 
     @property
     def device_seconds(self) -> float:
@@ -105,7 +107,11 @@ class Trace:
 
 
 def in_order(
-    name: str, arrivals: Iterable[Arrival], broken: Iterable[BrokenLine] = (), left_out: int = 0
+    name: str,
+    arrivals: Iterable[Arrival],
+    broken: Iterable[BrokenLine] = (),
+    left_out: int = 0,
+    unused: Iterable[str] = (),
 ) -> Trace:
     """A trace whose arrivals are sorted by submission; ties keep the order of their rows."""
     return Trace(
@@ -113,4 +119,5 @@ def in_order(
         arrivals=tuple(sorted(arrivals, key=lambda each: each.submitted_at)),
         broken=tuple(broken),
         left_out=left_out,
+        unused=tuple(unused),
     )

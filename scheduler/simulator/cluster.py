@@ -23,7 +23,7 @@ from scheduler.simulator.absences import Absences
 from scheduler.simulator.arrivals import Arrival
 from scheduler.simulator.chronicle import Chronicle
 from scheduler.simulator.clock import Clock, What
-from scheduler.simulator.fleets import Fleet
+from scheduler.simulator.fleets import Fleet, with_mixtures
 from scheduler.simulator.floor import Floor
 from scheduler.simulator.people import People
 from scheduler.simulator.physics import Costs
@@ -57,6 +57,7 @@ class SimulatedCluster:
         witness: Witness | None = None,
         sensitivity: Sensitivity | None = None,
     ) -> None:
+        fleet = with_mixtures(fleet, ((one.partition, one.device_kinds) for one in arrivals))
         self.start = arrivals[0].submitted_at if arrivals else 0.0
         self.clock = Clock(self.start)
         self.people = People(fleet, arrivals, policy)

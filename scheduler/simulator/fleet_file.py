@@ -1,4 +1,4 @@
-"""A fleet from a TOML file; ``docs/simulator.md`` shows one with every key."""
+"""A fleet from a TOML file, or a CSV of nodes; ``docs/simulator.md`` shows every key."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from scheduler.simulator.fleets import (
     node,
     pool,
 )
+from scheduler.simulator.traces.rows import Row
 
 
 class UnreadableFleetError(ValueError):
@@ -29,7 +30,7 @@ class UnreadableFleetError(ValueError):
 
 
 def fleet_named(text: str) -> Fleet:
-    """A fleet from ``pool:N``, ``NxM`` or the path of a TOML file."""
+    """A fleet from ``pool:N``, ``NxM`` or the path of a TOML or CSV file."""
     shape, _, size = text.partition(":")
     if shape == "pool" and size.isdigit() and int(size) > 0:
         return pool(int(size))
@@ -45,19 +46,73 @@ def fleet_named(text: str) -> Fleet:
 
 
 def read_fleet(path: Path) -> Fleet:
-    """Build the fleet that a TOML file describes; raises ``UnreadableFleetError``."""
+    """Build the fleet that a file describes; raises ``UnreadableFleetError``."""
+    if path.suffix == ".csv":
+        return _listed_nodes(path)
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise UnreadableFleetError(f"{path}: {error}") from None
     try:
         return _fleet(table, path)
-    except (KeyError, TypeError) as error:
-        raise UnreadableFleetError(f"{path}: missing or misspelt key {error}") from None
     except UnreadableFleetError:
         raise
+    except KeyError as error:
+        raise UnreadableFleetError(f"{path}: the key {error} is missing") from None
+    except TypeError as error:
+        # Python names the key: "missing 1 required keyword-only argument: 'gpus'".
+        said = str(error).partition("() ")[2].replace("keyword-only argument", "key")
+        raise UnreadableFleetError(
+            f"{path}: {said.replace('keyword argument', 'key') or error}"
+        ) from None
     except ValueError as error:
         raise UnreadableFleetError(f"{path}: {error}") from None
+
+
+def _listed_nodes(path: Path) -> Fleet:
+    """One node a line: ``name,gpus,kind,cpus,memory_gb``, or Alibaba openb's columns.
+
+    Nodes without devices are left out.
+    """
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        rows = [Row(number, cells) for number, cells in enumerate(csv.DictReader(lines), start=2)]
+    read = _openb_node if rows and "cpu_milli" in rows[0].cells else _own_node
+    nodes: dict[NodeId, Node] = {}
+    for row in rows:
+        try:
+            one = read(row)
+            if one.id in nodes or not one.id:
+                raise ValueError("each node needs a name of its own")
+        except ValueError as error:
+            raise UnreadableFleetError(f"{path}, line {row.number}: {error}") from None
+        if one.devices:
+            nodes[one.id] = one
+    if not nodes:
+        raise UnreadableFleetError(f"{path}: no line names a node with devices")
+    return Fleet(name=path.stem, nodes=tuple(nodes.values()))
+
+
+def _own_node(row: Row) -> Node:
+    return node(
+        row.text("name"),
+        row.whole("gpus"),
+        kind=row.text("kind", "gpu"),
+        cpus=row.amount("cpus", 0),
+        memory=int(row.amount("memory_gb", 0) * GIGABYTE),
+        rack=row.text("rack"),
+        cluster=row.text("cluster"),
+        region=row.text("region"),
+    )
+
+
+def _openb_node(row: Row) -> Node:
+    return node(
+        row.text("sn"),
+        row.whole("gpu"),
+        kind=row.text("model", "gpu"),
+        cpus=row.amount("cpu_milli") / 1000,
+        memory=row.whole("memory_mib") * 2**20,
+    )
 
 
 def _fleet(table: Mapping[str, Any], path: Path) -> Fleet:
@@ -70,7 +125,7 @@ def _fleet(table: Mapping[str, Any], path: Path) -> Fleet:
     outages = [each for window in table.get("capacity", ()) for each in _outages(nodes, **window)]
     failures = dict(table.get("failures", {}))
     if log := failures.pop("log", None):
-        outages += _logged(path.parent / log)
+        outages += _logged(path.parent / log, {each.id for each in nodes})
     return Fleet(
         name=str(table.get("name", path.stem)),
         nodes=nodes,
@@ -96,6 +151,8 @@ def _nodes(
     region: str = "",
     partitions: list[str] | None = None,
 ) -> Iterator[Node]:
+    if not isinstance(gpus, int) or not isinstance(count, int) or gpus < 0 or count < 0:
+        raise ValueError(f"nodes {name!r}: count and gpus are whole numbers of at least 0")
     for number in range(count):
         yield node(
             name if count == 1 else f"{name}-{number:04}",
@@ -136,13 +193,23 @@ def _outages(
             yield Outage(at=start, until=end, node=each)
 
 
-def _logged(path: Path) -> list[Outage]:
+def _logged(path: Path, known: set[NodeId]) -> list[Outage]:
     """Failures that happened, from a CSV ``node,down_at,up_at`` in seconds."""
-    with path.open(newline="", encoding="utf-8") as lines:
-        return [
-            Outage(at=float(row["down_at"]), until=float(row["up_at"]), node=NodeId(row["node"]))
-            for row in csv.DictReader(lines)
-        ]
+    with path.open(newline="", encoding="utf-8-sig") as lines:
+        rows = [Row(number, cells) for number, cells in enumerate(csv.DictReader(lines), start=2)]
+    outages = []
+    for row in rows:
+        name = NodeId(row.text("node"))
+        try:
+            if name not in known:
+                raise ValueError(f"there is no node {name!r}")
+            at, until = row.amount("down_at"), row.amount("up_at")
+            if until <= at:
+                raise ValueError(f"up_at {until:g} does not lie after down_at {at:g}")
+        except ValueError as error:
+            raise UnreadableFleetError(f"{path}, line {row.number}: {error}") from None
+        outages.append(Outage(at=at, until=until, node=name))
+    return outages
 
 
 def _tenant(

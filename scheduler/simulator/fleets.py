@@ -6,8 +6,8 @@ many devices) or from a TOML file (``fleet_file``).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from scheduler.planner import Device, DeviceId, Node, NodeId, Tenant, Tier, TierId
@@ -131,6 +131,37 @@ def node(
         region=region,
         partitions=partitions,
     )
+
+
+def partition_of(partition: str, kinds: tuple[str, ...]) -> str:
+    """The partition that a job is confined to, where it takes several kinds one made for them.
+
+    The planner's jobs name one kind or none, so "any of these" is said by a set of nodes.
+    """
+    if len(kinds) < 2:
+        return partition
+    return f"{partition} any of {', '.join(kinds)}".strip()
+
+
+def with_mixtures(fleet: Fleet, asked: Iterable[tuple[str, tuple[str, ...]]]) -> Fleet:
+    """The fleet with the partitions that stand for the kinds asked for; see ``partition_of``.
+
+    A node belongs to one when all its devices are of those kinds.
+    """
+    mixtures = sorted({each for each in asked if len(each[1]) > 1})
+    if not mixtures:
+        return fleet
+    return replace(fleet, nodes=tuple(_admitting(each, mixtures) for each in fleet.nodes))
+
+
+def _admitting(one: Node, mixtures: Iterable[tuple[str, tuple[str, ...]]]) -> Node:
+    present = {device.kind for device in one.devices}
+    more = {
+        partition_of(partition, kinds)
+        for partition, kinds in mixtures
+        if present <= set(kinds) and (not partition or partition in one.partitions)
+    }
+    return replace(one, partitions=one.partitions | more) if more else one
 
 
 def describe(fleet: Fleet) -> Mapping[str, object]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 
 from scheduler.planner import DeviceId, Job, JobId, MoveCost, NodeId, Phase, Seat, TenantId, TierId
 from scheduler.simulator.arrivals import Arrival
-from scheduler.simulator.fleets import Fleet
+from scheduler.simulator.fleets import Fleet, partition_of
 from scheduler.simulator.physics import Costs
 
 
@@ -193,7 +193,7 @@ class Intake:
             gpus_per_replica=arrival.gpus // replicas,
             fewest_devices=arrival.fewest_gpus,
             device_kind=arrival.device_kinds[0] if len(arrival.device_kinds) == 1 else "",
-            partition=arrival.partition or kinds_partition(arrival.device_kinds),
+            partition=partition_of(arrival.partition, arrival.device_kinds),
             cpus_per_replica=arrival.cpus / replicas,
             memory_per_replica=arrival.memory // replicas,
             remedy=arrival.remedy,
@@ -224,11 +224,6 @@ _FACTS = [
     (each.name, getattr(Job, each.name).__get__, getattr(Job, each.name).__set__)
     for each in fields(Job)
 ]
-
-
-def kinds_partition(kinds: tuple[str, ...]) -> str:
-    """The partition that stands for "any of these kinds"; empty for none or one."""
-    return "any of " + ", ".join(kinds) if len(kinds) > 1 else ""
 
 
 def split(gpus: int, largest_node: int, fewest: int | None) -> int:

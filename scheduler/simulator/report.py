@@ -16,6 +16,7 @@ HOUR = 3600.0
 
 ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None], str], ...] = (
     ("Jobs finished", lambda m: m["finished"], "{:,.0f}"),
+    ("Jobs that never ended", lambda m: m["jobs"] - m["finished"], "{:,.0f}"),
     ("Mean completion, h", lambda m: _hours(m, "completion_s", "mean"), "{:,.2f}"),
     ("Completion p50, h", lambda m: _hours(m, "completion_s", "p50"), "{:,.2f}"),
     ("Completion p95, h", lambda m: _hours(m, "completion_s", "p95"), "{:,.2f}"),

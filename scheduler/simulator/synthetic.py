@@ -89,6 +89,8 @@ def recipe_named(text: str) -> Recipe:
             changes[key] = type(present)(value)
         except ValueError:
             raise UnreadableTraceError(f"{key} cannot be {value!r}") from None
+        if not 0 < changes[key] < float("inf") and key != "swing":
+            raise UnreadableTraceError(f"{key} must be more than 0, not {value}")
     return replace(recipe, **changes)
 
 

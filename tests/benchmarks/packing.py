@@ -50,7 +50,7 @@ def nodes() -> list[State]:
 
 def pods() -> list[Demand]:
     """What its pods want, in the order of their arrival."""
-    trace = read_trace(traces() / "openb" / "openb_pod_list_default.csv")
+    trace = read_trace(traces() / "openb" / "openb_pod_list_default.csv", without_devices=True)
     return [
         Demand(round(each.cpus * 1000), each.memory, each.gpus, round(each.share * WHOLE))
         for each in trace.arrivals

@@ -1,26 +1,34 @@
 """What preemption, migration, elasticity and sensitivity bring, one added after another.
 
-``python -m tests.benchmarks.pays --json [--jobs N] [--part remedies|borrowing|promises]``: Philly
-and openb on 128 GPUs, costs on, three loads. Tiers, elastic bounds and models are drawn by a seed;
-jobs longer than half a day are left out, so that the load lasts for most of the run.
+``python -m tests.benchmarks.pays --json [--part remedies|borrowing|promises] [--jobs N] [--seeds S]
+[--whole] [--trace philly|openb] [--load L]``, costs on, three loads.
+
+Excerpts (as a rule): for each seed other 1,000 consecutive jobs of at most half a day, on 128 GPUs;
+tiers, elastic bounds and models are drawn by the seed. ``--whole``: all of Philly on 512 GPUs, and
+openb's jobs of at most a day on every twelfth of its own nodes, with its kinds, CPUs and tiers.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduler.planner import Policy, Quota, Tenant, TenantId
 from scheduler.simulator import Costs, Fleet, Trace, measure, policy_named, read_trace, simulate
+from scheduler.simulator.fleet_file import read_fleet
 from scheduler.simulator.fleets import node
 from scheduler.simulator.splitting import Sensitivity, read_profiles
 from scheduler.simulator.synthetic import dressed
 from tests.benchmarks.published import figure, traces
 
 NODES, GPUS = 16, 8
-LOADS = (0.7, 0.95, 1.2)
+WHOLE_NODES = 64
+HALF_DAY, DAY = 43_200, 86_400
+EVERY_NTH = 12
+"""Of openb's nodes, so that its 7,000 jobs fill the fleet."""
+LOADS = (0.95, 0.7, 1.2)
 TIERS = {"premium": 0.2, "standard": 0.3, "basic": 0.5}
 OFF = {
     "preemption": False,
@@ -37,101 +45,151 @@ STEPS: tuple[tuple[str, dict[str, bool]], ...] = (
 )
 
 
-def fleet(tenants: tuple[Tenant, ...] = ()) -> Fleet:
-    """16 nodes of 8 GPUs in racks of 4, with the CPUs and memory of Synergy's servers."""
+@dataclass(frozen=True)
+class Subject:
+    """A trace with what it does not say drawn by a seed, and the fleet it is played on."""
+
+    trace: Trace
+    fleet: Fleet
+    profiled: bool
+    """Whether the fleet's nodes are like those that the models' profiles were measured on."""
+
+
+def grid(nodes: int) -> Fleet:
+    """Nodes of 8 GPUs in racks of 4, with the CPUs and memory of Synergy's servers."""
     return Fleet(
-        name=f"{NODES}x{GPUS}",
-        tenants=tenants,
+        name=f"{nodes}x{GPUS}",
         nodes=tuple(
             node(f"n{n:02}", GPUS, cpus=24, memory=500 * 10**9, rack=f"r{n // 4}")
-            for n in range(NODES)
+            for n in range(nodes)
         ),
     )
 
 
-def subjects(jobs: int, models: list[str]) -> Iterator[Trace]:
-    """The traces, with what they do not say drawn by a seed."""
-    philly = read_trace(traces() / "philly" / "philly.csv")
-    openb = read_trace(traces() / "openb" / "openb_pod_list_default.csv")
-    for trace in (philly, openb):
-        fitting = tuple(
-            replace(each, device_kinds=(), cpus=0.0, memory=0, tier="", share=1.0)
-            for each in trace.arrivals
-            if 0 < each.gpus <= NODES * GPUS // 2 and 0 < each.duration_s < 43200
-        )
-        middle = fitting[len(fitting) // 3 :][:jobs]
-        cut = replace(trace, arrivals=middle)
-        yield dressed(cut, seed=1, tiers=TIERS, elastic=0.5, models=models)
+def excerpt(trace: Trace, jobs: int, seed: int, models: Sequence[str]) -> Subject:
+    """Consecutive jobs of at most half a day, each seed's later in the trace than the last's."""
+    fitting = tuple(
+        replace(each, device_kinds=(), cpus=0.0, memory=0, tier="", share=1.0)
+        for each in trace.arrivals
+        if 0 < each.gpus <= NODES * GPUS // 2 and 0 < each.duration_s < HALF_DAY
+    )
+    begin = len(fitting) // 3 + (seed - 1) * jobs
+    cut = replace(trace, arrivals=fitting[begin : begin + jobs])
+    tiers = dressed(cut, seed=seed, tiers=TIERS, elastic=0.5, models=models)
+    return Subject(tiers, grid(NODES), profiled=True)
 
 
-def row(trace: Trace, load: float, name: str, policy: Policy, **options: Any) -> None:
-    """Simulate and print one line of the table."""
-    place = options.pop("fleet", fleet())
-    result = simulate(trace.at_load(load, place.devices), place, policy, costs=Costs(), **options)
-    measures: Any = measure(result)
-    figure(
-        trace=trace.name,
-        load=load,
-        run=name,
-        mean_jct_h=round(measures["completion_s"]["mean"] / 3600, 2),
-        p99_jct_h=round(measures["completion_s"]["p99"] / 3600, 1),
-        mean_wait_h=round(measures["wait_s"]["mean"] / 3600, 2),
-        utilisation=round(measures["utilisation_loaded"], 4),
-        fragmentation=round(measures["fragmentation"], 4),
-        moves=sum(measures["moves"][key] for key in ("preemptions", "migrations", "resizes")),
-        cost_share=round(measures["moves"]["cost_share"], 5),
-        kept={tier: round(kept["share"], 3) for tier, kept in measures["promises"].items()},
-        finished=measures["finished"],
-        jobs=measures["jobs"],
-        cpu_s=round(result.timing.cpu_s, 1),
+def whole(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
+    """All of a trace, on nodes of its own kind where it has a list of them."""
+    if trace.name == "philly":
+        full = dressed(trace, seed=seed, tiers=TIERS, elastic=0.5, models=models)
+        return Subject(full, grid(WHOLE_NODES), profiled=True)
+    every = read_fleet(traces() / "openb" / "openb_node_list_gpu_node.csv")
+    fleet = replace(every, name="openb/12", nodes=every.nodes[::EVERY_NTH])
+    short = tuple(each for each in trace.arrivals if 0 < each.duration_s < DAY)
+    cut = replace(trace, arrivals=short)
+    return Subject(dressed(cut, seed=seed, elastic=0.5), fleet, profiled=False)
+
+
+def measured(subject: Subject, load: float, policy: Policy, **options: Any) -> dict[str, float]:
+    """The figures of one run."""
+    fleet = options.pop("fleet", subject.fleet)
+    trace = subject.trace.at_load(load, fleet.devices)
+    result = simulate(trace, fleet, policy, costs=Costs(), **options)
+    found: Any = measure(result)
+    moves = found["moves"]
+    return {
+        "mean_jct_h": found["completion_s"]["mean"] / 3600,
+        "p99_jct_h": found["completion_s"]["p99"] / 3600,
+        "mean_wait_h": found["wait_s"]["mean"] / 3600,
+        "utilisation": found["utilisation_loaded"],
+        "fragmentation": found["fragmentation"],
+        "moves": moves["preemptions"] + moves["migrations"] + moves["resizes"],
+        "cost_share": moves["cost_share"],
+        **{f"kept_{tier}": kept["share"] for tier, kept in found["promises"].items()},
+        "finished": found["finished"],
+        "jobs": found["jobs"],
+        "cpu_s": result.timing.cpu_s,
+    }
+
+
+def tell(name: str, subject: Subject, load: float, runs: Sequence[Mapping[str, float]]) -> None:
+    """One line: the mean of the seeds, and the range where there are several."""
+    told: dict[str, Any] = {"trace": subject.trace.name, "fleet": subject.fleet.name}
+    told |= {"load": load, "run": name, "seeds": len(runs)}
+    for key in runs[0]:
+        values = [run[key] for run in runs if key in run]
+        told[key] = round(sum(values) / len(values), 5)
+        if len(runs) > 1 and key in {"mean_jct_h", "p99_jct_h", "utilisation"}:
+            told[f"{key}_range"] = [round(min(values), 4), round(max(values), 4)]
+    figure(**told)
+
+
+def remedies(several: Sequence[Subject], load: float) -> None:
+    """Each remedy added to the ones before it, then the splitting of CPUs and memory."""
+    switches: dict[str, bool] = dict(OFF)
+    for name, more in STEPS:
+        switches |= more
+        policy = replace(policy_named("default"), **switches)
+        tell(name, several[0], load, [measured(each, load, policy) for each in several])
+    if several[0].profiled:
+        split = Sensitivity(matrices=read_profiles(profiles())[0], allocator="tune")
+        runs = [measured(each, load, policy, sensitivity=split) for each in several]
+        tell("+ sensitivity", several[0], load, runs)
+
+
+def borrowing(several: Sequence[Subject], load: float) -> None:
+    """Virtual clusters behind walls, and the same with what is idle lent to others."""
+    policy = replace(policy_named("default"), explain=False)
+    for name, borrow in (("isolated", 0), ("borrowing", None)):
+        runs = [measured(each, load, policy, fleet=reserving(each, borrow)) for each in several]
+        tell(name, several[0], load, runs)
+
+
+def reserving(subject: Subject, borrow: int | None) -> Fleet:
+    """The fleet with a quota for each tenant, in proportion to its work in the trace."""
+    work: dict[str, float] = {}
+    for each in subject.trace.arrivals:
+        work[each.tenant] = work.get(each.tenant, 0.0) + each.gpus * each.duration_s
+    total = sum(work.values())
+    of_kind: dict[str, int] = {}
+    for one in subject.fleet.nodes:
+        for device in one.devices:
+            of_kind[device.kind] = of_kind.get(device.kind, 0) + 1
+    return replace(
+        subject.fleet,
+        tenants=tuple(
+            Tenant(
+                id=TenantId(tenant),
+                quotas={
+                    kind: Quota(reserved=round(count * share / total), borrow=borrow, lend=True)
+                    for kind, count in sorted(of_kind.items())
+                },
+            )
+            for tenant, share in sorted(work.items())
+        ),
     )
 
 
-def remedies(jobs: int) -> None:
-    """Each remedy added to the ones before it, then the splitting of CPUs and memory."""
-    matrices, _ = read_profiles(traces() / "synergy" / "profiles_1gpu.csv")
-    for trace in subjects(jobs, sorted(matrices)):
-        for load in LOADS:
-            switches: dict[str, bool] = dict(OFF)
-            for name, more in STEPS:
-                switches |= more
-                policy = replace(policy_named("default"), **switches)
-                row(trace, load, name, policy)
-            split = Sensitivity(matrices=matrices, allocator="tune")
-            row(trace, load, "+ sensitivity", policy, sensitivity=split)
+def promises(several: Sequence[Subject], load: float) -> None:
+    """Who gets what was promised, against FIFO and SRTF."""
+    for name in ("default", "fifo-backfill", "srtf"):
+        policy = replace(policy_named(name), explain=False)
+        tell(name, several[0], load, [measured(each, load, policy) for each in several])
 
 
-def borrowing(jobs: int) -> None:
-    """Virtual clusters behind walls, and the same with what is idle lent to others."""
-    for trace in subjects(jobs, []):
-        work: dict[str, float] = {}
-        for each in trace.arrivals:
-            work[each.tenant] = work.get(each.tenant, 0.0) + each.gpus * each.duration_s
-        total = sum(work.values())
-        for name, borrow in (("isolated", 0), ("borrowing", None)):
-            tenants = tuple(
-                Tenant(
-                    id=TenantId(tenant),
-                    quotas={
-                        "gpu": Quota(
-                            reserved=round(NODES * GPUS * share / total), borrow=borrow, lend=True
-                        )
-                    },
-                )
-                for tenant, share in sorted(work.items())
-            )
-            policy = replace(policy_named("default"), explain=False)
-            row(trace, 0.95, name, policy, fleet=fleet(tenants))
+Part = Callable[[Sequence[Subject], float], None]
+PARTS: dict[str, tuple[Part, tuple[float, ...]]] = {
+    "remedies": (remedies, LOADS),
+    "borrowing": (borrowing, LOADS[:1]),
+    "promises": (promises, LOADS[:1]),
+}
+FILES = {"philly": "philly/philly.csv", "openb": "openb/openb_pod_list_gpuspec33.csv"}
 
 
-def promises(jobs: int) -> None:
-    """Who gets what was promised at 95 % load, against FIFO and SRTF."""
-    for trace in subjects(jobs, []):
-        for name in ("default", "fifo-backfill", "srtf"):
-            row(trace, 0.95, name, replace(policy_named(name), explain=False))
-
-
-PARTS = {"remedies": remedies, "borrowing": borrowing, "promises": promises}
+def profiles() -> Any:
+    """Synergy's measurements."""
+    return traces() / "synergy" / "profiles_1gpu.csv"
 
 
 def main() -> None:
@@ -139,10 +197,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="one JSON object a line (always so)")
     parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
+    parser.add_argument("--trace", choices=sorted(FILES), action="append")
+    parser.add_argument("--load", type=float, action="append")
     options = parser.parse_args()
+    models = sorted(read_profiles(profiles())[0])
     for part in options.part or PARTS:
-        PARTS[part](options.jobs)
+        play, loads = PARTS[part]
+        for name in options.trace or FILES:
+            trace = replace(read_trace(traces() / FILES[name]), name=name)
+            several = [
+                whole(trace, seed, models)
+                if options.whole
+                else excerpt(trace, options.jobs, seed, models)
+                for seed in range(1, options.seeds + 1)
+            ]
+            for load in options.load or loads:
+                play(several, load)
 
 
 if __name__ == "__main__":

@@ -95,3 +95,28 @@ def test_progress_can_stop_a_simulation():
     )
     assert result.stopped
     assert len(result.outcomes) < 500
+
+
+def test_numbers_that_make_no_sense_are_refused(
+    trace: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words in (("--load", "0"), ("--elastic", "3"), ("--noise", "-1"), ("--jobs", "0")):
+        with pytest.raises(SystemExit):
+            run(trace, "--fleet", "pool:4", *words)
+        assert f"argument {words[0]}: invalid" in capsys.readouterr().err
+    assert run(trace, "--fleet", "pool:4", "--tiers", "premium=x") == 2
+    assert "no share between 0 and 1" in capsys.readouterr().err
+    assert run("synthetic:poisson,load=0", "--fleet", "pool:4") == 2
+    assert "load must be more than 0" in capsys.readouterr().err
+
+
+def test_a_trace_without_a_job_and_a_column_without_a_meaning_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("submit_time,duration,gpus,tennant\n0,10,0,vision\n")
+    assert run(path, "--fleet", "pool:4") == 2
+    said = capsys.readouterr().err
+    assert "the column 'tennant' means nothing here" in said
+    assert "1 lines need no device or never ran: left out" in said
+    assert "mine holds no job that needs a device" in said

@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from scheduler.planner import Node
 from scheduler.simulator.fleet_file import UnreadableFleetError, fleet_named, read_fleet
-from scheduler.simulator.fleets import Absence, Links, describe
+from scheduler.simulator.fleets import Absence, Fleet, Links, describe, node
+from tests.simulator.scenes import ends, play, scene
 
 FLEET = """
 name = "two halls"
@@ -122,3 +124,43 @@ def test_short_names_for_pools_and_grids():
     assert (len(grid.nodes), grid.devices) == (16, 128)
     with pytest.raises(UnreadableFleetError, match="neither pool:N"):
         fleet_named("many")
+
+
+def test_a_csv_lists_nodes_in_our_columns_or_openbs(tmp_path: Path):
+    own, openb = tmp_path / "own.csv", tmp_path / "openb.csv"
+    own.write_text("name,gpus,kind,cpus,memory_gb\na,8,A100,96,512\nb,0,,8,\n")
+    openb.write_text("sn,cpu_milli,memory_mib,gpu,model\nn0,64000,262144,2,P100\nn1,1,1,0,\n")
+    assert describe(read_fleet(own))["kinds"] == {"A100": 8}
+    (node,) = read_fleet(openb).nodes
+    assert (node.cpus, node.memory, len(node.devices)) == (64.0, 262144 * 2**20, 2)
+    own.write_text("name,gpus\na,8\na,8\n")
+    with pytest.raises(UnreadableFleetError, match=r"line 3: each node needs a name"):
+        read_fleet(own)
+
+
+@pytest.mark.parametrize(
+    ("log", "complaint"),
+    [
+        ("node,down_at,up_at\nzz,1,2\n", "line 2: there is no node 'zz'"),
+        ("node,down_at\na,1\n", "line 2: up_at is empty"),
+        ("node,down_at,up_at\na,5,5\n", "does not lie after"),
+    ],
+)
+def test_a_log_of_failures_is_checked_line_by_line(tmp_path: Path, log: str, complaint: str):
+    (tmp_path / "log.csv").write_text(log)
+    path = tmp_path / "fleet.toml"
+    path.write_text('[[nodes]]\nname = "a"\ngpus = 2\n[failures]\nlog = "log.csv"\n')
+    with pytest.raises(UnreadableFleetError, match=complaint):
+        read_fleet(path)
+
+
+def test_a_job_that_takes_several_kinds_runs_on_any_of_them_and_on_no_other():
+    def here(name: str, kind: str, *partitions: str) -> Node:
+        return node(name, 1, kind=kind, partitions=frozenset(partitions))
+
+    nodes = (here("a", "A100"), here("b", "H100", "lab"), here("t", "T4", "lab"))
+    fleet = Fleet(name="three kinds", nodes=nodes)
+    either = scene("0 10 1", "0 10 1", "0 10 1", device_kinds=("A100", "H100"))
+    assert ends(play(either, fleet, "fifo")) == [10.0, 10.0, 20.0]
+    inside = scene("0 10 1", "0 10 1", device_kinds=("A100", "H100"), partition="lab")
+    assert ends(play(inside, fleet, "fifo")) == [10.0, 20.0]

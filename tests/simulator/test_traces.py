@@ -71,17 +71,19 @@ job_id,num_gpu,submit_time,model_name,duration,iteration_time,resource_time_0,pr
 
 
 def test_openb_has_parts_of_devices_tiers_and_allowed_kinds():
-    trace = read("""
+    text = """
 name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time
 p0,12000,16384,1,460,V100M32|V100M16,LS,Running,100,700,200
 p1,6000,1024,0,0,,BE,Running,101,700,200
 p2,6000,1024,8,1000,G2,BE,Failed,102,700,200
-""")
-    part, cpu_only, whole = trace.arrivals
+"""
+    part, cpu_only, whole = read(text, without_devices=True).arrivals
     assert (part.share, part.tier, part.duration_s) == (0.46, "premium", 500.0)
     assert part.device_kinds == ("V100M16", "V100M32")
     assert part.memory == 16384 * 2**20
     assert (cpu_only.gpus, whole.gpus, whole.share, whole.tier) == (0, 8, 1.0, "basic")
+    trace = read(text)
+    assert ([each.id for each in trace.arrivals], trace.left_out) == (["p0", "p2"], 1)
 
 
 def test_gavel_needs_speeds_and_synergy_seconds_an_iteration(tmp_path: Path):
@@ -154,6 +156,31 @@ def test_an_unknown_format_says_what_is_needed():
         read("when,how_long\n0,1")
     with pytest.raises(UnreadableTraceError, match="no known format"):
         read("a,b", format_name="slurm")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"", "mine is empty"),
+        (b"submit_time;duration;gpus\n0;1;1\n", "with commas between them"),
+        (b"submit_time,duration,gpus,tenant\n0,1,1,caf\xe9\n", "no UTF-8 text"),
+    ],
+)
+def test_a_file_that_cannot_be_read_says_what_to_mend(
+    tmp_path: Path, content: bytes, complaint: str
+):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(content)
+    with pytest.raises(UnreadableTraceError, match=complaint):
+        read_trace(path)
+
+
+def test_capitals_and_old_line_ends_do_no_harm_and_a_misspelt_column_is_told(tmp_path: Path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b"\xef\xbb\xbfSubmit_Time, Duration,GPUs,tennant\r0,60,2,vision\r")
+    trace = read_trace(path)
+    assert [each.gpus for each in trace.arrivals] == [2]
+    assert trace.unused == ("tennant",)
 
 
 def test_a_trace_can_be_cut_and_brought_to_a_load():

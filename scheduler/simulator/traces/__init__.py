@@ -44,25 +44,34 @@ FORMATS: Mapping[str, Format] = {
 def read_trace(
     path: Path,
     *,
+    name: str = "",
     format_name: str | None = None,
     strict: bool = False,
     speeds: gavel.Speeds | None = None,
     iteration_s: Mapping[str, float] | None = None,
+    without_devices: bool = False,
 ) -> Trace:
     """Read a trace file.
 
     Broken lines are left out and told in ``Trace.broken``; with ``strict`` the first of them raises
-    ``UnreadableTraceError``, as does a file of no known format.
+    ``UnreadableTraceError``, as does a file of no known format. Tasks that need no device are left
+    out too, unless ``without_devices`` asks for them; no fleet can be given those.
     """
-    with path.open(newline="", encoding="utf-8-sig") as lines:
-        return read_trace_lines(
-            lines,
-            name=path.stem,
-            format_name=format_name,
-            strict=strict,
-            speeds=speeds,
-            iteration_s=iteration_s,
-        )
+    try:
+        with path.open(newline=None, encoding="utf-8-sig") as lines:
+            return read_trace_lines(
+                lines,
+                name=name or path.stem,
+                format_name=format_name,
+                strict=strict,
+                speeds=speeds,
+                iteration_s=iteration_s,
+                without_devices=without_devices,
+            )
+    except UnicodeDecodeError as error:
+        raise UnreadableTraceError(
+            f"{name or path.stem} is no UTF-8 text ({error.reason} at byte {error.start:,})"
+        ) from None
 
 
 def read_trace_lines(
@@ -73,6 +82,7 @@ def read_trace_lines(
     strict: bool = False,
     speeds: gavel.Speeds | None = None,
     iteration_s: Mapping[str, float] | None = None,
+    without_devices: bool = False,
 ) -> Trace:
     """Read a trace from its lines; see ``read_trace``."""
     numbered = enumerate(lines, start=1)
@@ -101,11 +111,12 @@ def read_trace_lines(
             if strict:
                 raise UnreadableTraceError(f"{name}, {broken[-1]}") from None
             continue
-        if arrival is None:
+        if arrival is None or not (arrival.gpus or without_devices):
             left_out += 1
         else:
             arrivals.append(arrival)
-    return in_order(name, arrivals, broken, left_out)
+    unused = own.unused(first) if format_name == "own" else ()
+    return in_order(name, arrivals, broken, left_out, unused)
 
 
 def read_speeds(path: Path) -> gavel.Speeds:
@@ -120,13 +131,19 @@ def _recognise(first: str, name: str) -> str:
     for format_name, form in FORMATS.items():
         if isinstance(form.columns, frozenset) and form.columns <= header:
             return format_name
+    if {cell.lower() for cell in header} >= own.COLUMNS:
+        return "own"
     if first.count("\t") == len(gavel.COLUMNS) - 1:
         return "gavel"
     cells = first.strip().split(",")
     if len(cells) == len(synergy.COLUMNS) and cells[0].isdigit() and cells[4].isdigit():
         return "synergy"
+    if not first.strip():
+        raise UnreadableTraceError(f"{name} is empty, or begins with an empty line")
+    seen = first.strip()[:80]
     raise UnreadableTraceError(
-        f"{name} has a first line of no known format. A file of your own needs at least the columns"
+        f"{name} has a first line of no known format: {seen!r}. A file of your own begins with a"
+        f" line of column names, with commas between them, at least"
         f" {', '.join(sorted(own.COLUMNS))}."
     )
 
@@ -140,6 +157,8 @@ def _rows(
         lines = _chain(first, rest)
     else:
         columns = [cell.strip() for cell in first[1].rstrip("\r\n").split(form.delimiter)]
+        if form.columns is own.COLUMNS:
+            columns = [column.lower() for column in columns]
         lines = rest
     for number, line in lines:
         if not line.strip():

@@ -10,6 +10,10 @@ from scheduler.simulator.arrivals import GIGABYTE, Arrival
 from scheduler.simulator.traces.rows import Row
 
 COLUMNS = frozenset({"submit_time", "duration", "gpus"})
+OPTIONAL = frozenset(
+    {"job_id", "replicas", "fewest_gpus", "gpu_share", "tenant", "tier", "device_kinds"}
+    | {"partition", "cpus", "memory_gb", "image_gb", "remedy", "expected_s", "priority", "model"}
+)
 
 
 def arrival(row: Row) -> Arrival | None:
@@ -46,6 +50,12 @@ def arrival(row: Row) -> Arrival | None:
         priority=row.amount("priority", 0),
         model=row.text("model"),
     )
+
+
+def unused(header: str) -> tuple[str, ...]:
+    """The columns of a header that mean nothing here."""
+    names = [cell.strip().lower() for cell in header.split(",")]
+    return tuple(name for name in names if name and name not in COLUMNS | OPTIONAL)
 
 
 def _remedy(name: str) -> Remedy:
