@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from urllib.parse import quote
 
-from asgiref.sync import sync_to_async
+from channels.db import DatabaseSyncToAsync
 from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, StreamingHttpResponse
 from rest_framework.request import Request
@@ -33,6 +33,7 @@ def stream(
 
 
 async def in_thread(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
-    following = sync_to_async(lambda: next(pieces, None), thread_sensitive=False)
+    # Each piece may be read in another thread, which must not keep its connection.
+    following = DatabaseSyncToAsync(lambda: next(pieces, None), thread_sensitive=False)
     while (piece := await following()) is not None:
         yield piece

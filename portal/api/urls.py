@@ -22,6 +22,7 @@ from portal.api import (
     nodes,
     output,
     planning,
+    promises,
     rules,
     tenants,
 )
@@ -59,8 +60,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{JOB}/decisions/", history.DecisionsView.as_view(), name="api-job-decisions"),
     path(f"{JOB}/checkpoints/", history.CheckpointsView.as_view(), name="api-job-checkpoints"),
     path(f"{JOB}/placements/", history.PlacementsView.as_view(), name="api-job-placements"),
-    path(f"{JOB}/promises/", planning.JobPromisesView.as_view(), name="api-job-promises"),
-    path("promises/", planning.PromisesView.as_view(), name="api-promises"),
+    path(f"{JOB}/promises/", promises.JobPromisesView.as_view(), name="api-job-promises"),
+    path("promises/", promises.PromisesView.as_view(), name="api-promises"),
+    path("promises/shortfalls/", promises.ShortfallsView.as_view(), name="api-shortfalls"),
     path("policy/", planning.PolicyView.as_view(), name="api-policy"),
     path(f"{TENANT}/quotas/<str:kind>/", tenants.QuotaView.as_view(), name="api-tenant-quota"),
     path(

@@ -21,11 +21,25 @@ def draw_quota(*, used: int, reserved: int, limit: int | None, label: str) -> Sa
         label,
         _piece("own", 0.0, 100 * own / whole),
         _piece("borrowed", edge, 100 * borrowed / whole),
-        format_html(
-            '<line class="edge" x1="{0}%" x2="{0}%" y1="0" y2="12"/>', f"{min(edge, 99.6):.2f}"
-        )
-        if reserved
-        else "",
+        _edge(edge) if reserved else "",
+    )
+
+
+def draw_promise(*, fraction: float, promise: float, label: str) -> SafeString:
+    """Draw the share of its time that was delivered; a tick stands at what was promised."""
+    kept = fraction >= promise * (1 - 1e-6)
+    return format_html(
+        '<svg class="bar" role="img" aria-label="{}" width="100%" height="12">'
+        '<rect class="bed" width="100%" height="8" y="2" rx="4"/>{}{}</svg>',
+        label,
+        _piece("own" if kept else "short", 0.0, 100 * min(1.0, fraction)),
+        _edge(100 * promise) if promise else "",
+    )
+
+
+def _edge(place: float) -> SafeString:
+    return format_html(
+        '<line class="edge" x1="{0}%" x2="{0}%" y1="0" y2="12"/>', f"{min(place, 99.6):.2f}"
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import zoneinfo
 from datetime import datetime
@@ -66,10 +67,24 @@ def zone_of(user: Any) -> zoneinfo.ZoneInfo:
         return zoneinfo.ZoneInfo("UTC")
 
 
+@register.simple_tag(takes_context=True)
+def exact(context: template.Context, value: datetime) -> str:
+    """A moment in the user's zone, with the zone."""
+    return value.astimezone(zone_of(context.get("user"))).strftime("%a %d %b, %H:%M %Z")
+
+
 @register.filter
-def percent(value: float | None) -> str:
-    """A fraction in per cent without decimals."""
-    return "—" if value is None else f"{100 * value:.0f} %"
+def percent(value: float | None, decimals: int = 0) -> str:
+    """A fraction in per cent. It is rounded down: what falls short must not look whole."""
+    if value is None:
+        return "—"
+    scale = 10**decimals
+    return f"{math.floor(100 * scale * value + 1e-6) / scale:.{decimals}f} %"
+
+
+@register.filter
+def thousands(value: int) -> str:
+    return f"{value:,}"
 
 
 @register.filter

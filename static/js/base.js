@@ -93,7 +93,7 @@ document.addEventListener("htmx:sendError", () => {
 });
 
 // keys
-const places = { f: "/", j: "/jobs/", n: "/nodes/", t: "/tenants/", k: "/tokens/", w: "/what-if/", s: "/jobs/new/" };
+const places = { f: "/", j: "/jobs/", n: "/nodes/", t: "/tenants/", p: "/promises/", k: "/tokens/", w: "/what-if/", s: "/jobs/new/" };
 let going = 0;
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
@@ -125,6 +125,11 @@ export function refresh(id) {
     if (panel) htmx.trigger(panel, "refresh");
   }, 400));
 }
+
+// a choice that is made by choosing
+document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-sends]")) event.target.form.requestSubmit();
+});
 
 // forms that ask before they are sent
 document.addEventListener("submit", (event) => {

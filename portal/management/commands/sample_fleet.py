@@ -12,6 +12,7 @@ from django.utils import timezone
 from portal.models import Job, Node, User
 from portal.samples.fleet import lay_fleet
 from portal.samples.jobs import lay_jobs
+from portal.samples.promises import lay_promises
 from portal.samples.use import lay_output, lay_use
 
 
@@ -36,6 +37,7 @@ class Command(BaseCommand):
             admin.save()
             sample = lay_fleet(now, admin)
             jobs = lay_jobs(sample, now)
+            lay_promises(jobs, now)
             lay_use(now)
         for job in jobs:
             if job.started_at and not job.ended:

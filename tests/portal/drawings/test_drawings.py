@@ -8,9 +8,10 @@ from xml.etree import ElementTree
 import pytest
 
 from portal.choices import JobState, MoveKind
-from portal.drawings.bars import draw_quota
+from portal.drawings.bars import draw_promise, draw_quota
 from portal.drawings.figures import ago, count, share, size, span
 from portal.drawings.icons import SHAPES, icon
+from portal.drawings.ledger import Cell, draw_row
 from portal.drawings.strip import Life, Mark, Stretch, draw_strip
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -110,3 +111,19 @@ def test_a_quota_is_drawn_within_its_bar(used: int, reserved: int, limit: int | 
     }
     assert sum(widths.values()) <= 100.01
     assert ("part-borrowed" in widths) == (used > reserved)
+
+
+def test_a_broken_promise_stands_out_without_colour() -> None:
+    cells = [Cell(verdict="kept", words="9 <10"), Cell(verdict="", words=""),
+             Cell(verdict="broken", words="late")]  # fmt: skip
+    drawn = ElementTree.fromstring(draw_row(cells, "vision & co"))
+    kept, broken = (part for part in drawn if part.get("class") in {"kept", "broken"})
+    assert drawn.get("aria-label") == "vision & co"
+    assert float(broken.get("height", 0)) > 2 * float(kept.get("height", 0))
+    assert kept[0].text == "9 <10"
+    assert float(broken.get("x", "0%").rstrip("%")) == pytest.approx(66.667)
+
+
+@pytest.mark.parametrize(("fraction", "part"), [(0.95, "part-own"), (0.9, "part-short")])
+def test_the_bar_of_a_promise_tells_whether_it_was_kept(fraction: float, part: str) -> None:
+    assert part in draw_promise(fraction=fraction, promise=0.95, label="")

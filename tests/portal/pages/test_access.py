@@ -8,7 +8,8 @@ from portal.models import Job, Node, User
 from tests.portal.pages.conftest import Browser
 
 OPEN = ("/", "/fleet/floor/", "/fleet/history/", "/jobs/", "/jobs/new/", "/nodes/", "/nodes/list/",
-        "/tenants/", "/tokens/", "/preferences/")  # fmt: skip
+        "/tenants/", "/promises/", "/promises/ledger.csv", "/promises/jobs.csv", "/tokens/",
+        "/preferences/")  # fmt: skip
 
 
 def test_pages_send_strangers_to_log_in(browser: Browser) -> None:

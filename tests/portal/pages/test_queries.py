@@ -14,6 +14,7 @@ from django.utils import timezone
 from portal.actions.audit import record
 from portal.models import Checkpoint, Job, Move, Node, Quota, Tenant, User
 from tests.portal.api.conftest import make_node, place
+from tests.portal.api.test_promises import book, this_hour
 from tests.portal.pages.conftest import Browser
 
 PAGES = {
@@ -24,6 +25,7 @@ PAGES = {
     "/jobs/new/": 9,
     "/nodes/": 7,
     "/tenants/": 10,
+    "/promises/": 10,
     "/tokens/": 3,
     "/audit/": 4,
 }
@@ -46,6 +48,7 @@ def grow(job: Job, node: Node, name: str) -> None:
     )
     place(more, other)
     add_history(more, job)
+    book(more, this_hour(), 0.0)
     record(job.owner, "quota set", name, {"reserved": 0}, {"reserved": 1})
 
 
