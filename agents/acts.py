@@ -14,6 +14,7 @@ from agents.checkpoints import CheckpointError, fetch_image, store_tree
 from agents.drivers.base import DriverError
 from agents.guard import write_target
 from agents.lifecycle import Act, Stage
+from agents.limiting import limit, limits_of, profile
 from agents.node import thread
 from agents.protocol import Desired
 from agents.saving import store
@@ -50,6 +51,7 @@ async def start(replica: Replica) -> None:
     open_output(replica)
     with watch.phase("launch"):
         await thread(node.driver.start, task)
+    replica.limits = limits_of(_desired(replica))
     await thread(write_target, node.driver, task)
     await replica.mark(
         Stage.RUNNING, durable=False, phases=watch.seconds, started_at=time.time(), **CLEAN
@@ -76,6 +78,7 @@ async def restore(replica: Replica) -> None:
     open_output(replica)
     with watch.phase("restore"):
         await thread(node.driver.restore, task, images)
+    replica.limits = limits_of(desired)
     await thread(write_target, node.driver, task)
     await replica.mark(Stage.RESTORED, phases=watch.seconds, **CLEAN)
     await thread(shutil.rmtree, images, ignore_errors=True)
@@ -189,6 +192,8 @@ ACTS: dict[Act, Callable[[Replica], Awaitable[None]]] = {
     Act.THAW: thaw,
     Act.STORE: store,
     Act.PARK: park,
+    Act.LIMIT: limit,
+    Act.PROFILE: profile,
     Act.COLLECT: collect,
     Act.END: end,
 }

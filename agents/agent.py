@@ -12,8 +12,10 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from agents import acts
+from agents.devices.base import DeviceError
 from agents.drivers.base import DriverError
 from agents.lifecycle import ALIVE, Contact, Stage, recovered
+from agents.limiting import limit
 from agents.link import Link, Send
 from agents.node import Node, thread
 from agents.protocol import (
@@ -81,6 +83,9 @@ class Agent:
             replica = Replica(self.node, await self._found(record), contact=Contact.NONE)
             if replica.record.stage not in (Stage.NEW, Stage.GONE):
                 acts.open_output(replica)
+            if replica.record.stage in ALIVE:
+                with contextlib.suppress(DriverError, DeviceError, OSError):
+                    await limit(replica)
             self._begin(replica)
 
     async def _found(self, record: Record) -> Record:
@@ -176,7 +181,7 @@ class Agent:
             agent=_release(),
             boot=node.boot,
             address=node.config.underlay,
-            cpus=float(len(node.config.cores) or psutil.cpu_count() or 1),
+            cpus=node.cpus,
             memory=psutil.virtual_memory().total,
             devices=self._declared,
             driver=node.driver.name,

@@ -38,6 +38,10 @@ class Config:
     grace_s: float = 5.0
     on_stop: str = "leave"
     """``leave``: replicas run on when the agent is stopped; ``park``: they are stored and ended."""
+    profile_window_s: float = 2.0
+    """Seconds of each window in which a replica's pace is measured."""
+    storage_bandwidth: float = 100e6
+    """Bytes a second that this node reads data at; what less memory would cost is told from it."""
     cache_bytes: int = 4 << 30
     output_bytes_per_s: int = 1 << 20
     log_level: str = "INFO"
@@ -63,6 +67,8 @@ FLAGS: tuple[tuple[str, str, str], ...] = (
     ("underlay", "TIDEPOOL_UNDERLAY", "address that other nodes reach this node by"),
     ("grace", "TIDEPOOL_GRACE", "seconds between SIGTERM and SIGKILL"),
     ("on-stop", "TIDEPOOL_ON_STOP", "leave or park the replicas when the agent stops"),
+    ("profile-window", "TIDEPOOL_PROFILE_WINDOW", "seconds of each measurement of a profile"),
+    ("storage-bandwidth", "TIDEPOOL_STORAGE_BANDWIDTH", "bytes/s that data is read at here"),
     ("log-level", "TIDEPOOL_LOG_LEVEL", "DEBUG, INFO, WARNING or ERROR"),
 )
 
@@ -87,8 +93,10 @@ def read_config(arguments: Sequence[str], environment: Mapping[str, str] = os.en
         devices=told.devices or "auto",
         cores=_cores(told.cores),
         underlay=told.underlay or "127.0.0.1",
-        grace_s=_seconds("grace", told.grace or "5"),
+        grace_s=_number("grace", told.grace or "5"),
         on_stop=_one_of("on-stop", told.on_stop or "leave", "leave", "park"),
+        profile_window_s=max(0.1, _number("profile-window", told.profile_window or "2")),
+        storage_bandwidth=max(1.0, _number("storage-bandwidth", told.storage_bandwidth or "1e8")),
         log_level=_one_of(
             "log-level", (told.log_level or "INFO").upper(), "DEBUG", "INFO", "WARNING", "ERROR"
         ),
@@ -120,8 +128,8 @@ def _cores(text: str) -> tuple[int, ...]:
         raise ConfigError(f"--cores (TIDEPOOL_CORES) is not a list of cores: {text!r}.") from error
 
 
-def _seconds(flag: str, text: str) -> float:
+def _number(flag: str, text: str) -> float:
     try:
         return max(0.0, float(text))
     except ValueError as error:
-        raise ConfigError(f"--{flag} must be a number of seconds; it is {text!r}.") from error
+        raise ConfigError(f"--{flag} must be a number; it is {text!r}.") from error

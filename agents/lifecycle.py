@@ -54,6 +54,8 @@ class Act(StrEnum):
     PARK = "park"
     COLLECT = "collect"
     END = "end"
+    LIMIT = "limit"
+    PROFILE = "profile"
     FORGET = "forget"
     REST = "rest"
 
@@ -84,12 +86,15 @@ def choose(
     tried: int = 0,
     collected: bool = False,
     contact: Contact = Contact.GOOD,
+    limited: bool = True,
+    profiled: bool = True,
 ) -> Act:
     """Pick the next act; ``None`` desired means that the portal does not name the replica.
 
     ``checkpoint`` is the number of the last one stored here, ``tried`` the number of the last one
-    tried: one that failed is not tried again under the same number. Without good ``contact``
-    nothing is begun or ended.
+    tried: one that failed is not tried again under the same number. ``limited`` says that it is
+    held to the CPUs it should have, ``profiled`` that there is nothing to measure. Without good
+    ``contact`` nothing is begun or ended.
     """
     if contact in (Contact.LAPSED, Contact.CLOSING) and stage is Stage.RUNNING:
         return Act.FREEZE
@@ -112,7 +117,10 @@ def choose(
                 return Act.FREEZE
             return Act.REST if desired.hold else Act.THAW
         case Stage.RUNNING:
-            return _from_running(desired, checkpoint, tried)
+            act = _from_running(desired, checkpoint, tried)
+            if act is not Act.REST or desired.want is not Want.RUNNING or (limited and profiled):
+                return act
+            return Act.PROFILE if limited else Act.LIMIT
         case Stage.FROZEN | Stage.STORED:
             return _from_frozen(desired, checkpoint, tried)
     return _finish(stage, collected=collected)

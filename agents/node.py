@@ -9,6 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+import psutil
+
 from agents.checkpoints import Store, open_store
 from agents.config import Config
 from agents.devices.base import Devices
@@ -47,6 +49,8 @@ class Node:
         self.journal = Journal(config.state / "journal")
         self.board = Board()
         self.outputs = Outputs(config.output_bytes_per_s, self._mark)
+        self.measuring = asyncio.Lock()
+        """Held while a replica is measured: one at a time, so that none disturbs another."""
         self.lease = Lease(config.state / "lease")
         self.workspaces = Workspaces(
             config.state, portal=config.portal, token=config.token, cache_bytes=config.cache_bytes
@@ -65,7 +69,8 @@ class Node:
         """What the driver needs to know of a replica. Raises ``DeviceError``."""
         key = key_of(desired)
         share = self.devices.share(desired.devices, desired.sharers)
-        cpus = share.cpus or desired.cpus
+        own = share.cpus or desired.cpus
+        cpus = desired.allotted or own
         folder = self.workspaces.folder(key)
         return Task(
             key=key,
@@ -76,16 +81,34 @@ class Node:
                 desired,
                 node=self.config.node,
                 workspace=str(folder / "workspace"),
-                cpus=cpus,
+                # As many threads whatever it is allotted for now: its result must not depend on it.
+                cpus=own,
                 gpus=share.gpus,
             ),
             cpus=cpus,
-            cpuset=share.cpuset,
+            cpuset=self.cpuset(desired, cpus),
             memory=desired.memory,
             pids=desired.pids,
             gpus=share.gpus,
             network=desired.network,
         )
+
+    @property
+    def cpus(self) -> float:
+        """CPUs that the replicas of this node share."""
+        return float(len(self.config.cores) or psutil.cpu_count() or 1)
+
+    def share(self, desired: Desired) -> float:
+        """CPUs that are a replica's: its devices', else what it asked for, else an even part."""
+        own = self.devices.share(desired.devices, desired.sharers).cpus or desired.cpus
+        return own or self.cpus * len(desired.devices) / max(1, len(self.devices))
+
+    def cpuset(self, desired: Desired, cpus: float) -> str:
+        """Cores to run on: its devices' own, or all where it may use more than those."""
+        share = self.devices.share(desired.devices, desired.sharers)
+        if share.cpuset and cpus > share.cpus + 1e-6:
+            return self.devices.share((), 1).cpuset
+        return share.cpuset
 
     def held_task(self, desired: Desired) -> Task:
         """Enough for what is there already, whatever has become of its devices."""

@@ -116,6 +116,10 @@ class Desired(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Number of the checkpoint that ``want`` stored is for; a new number is a new dump."""
     output_from: int = 0
     """How many bytes of output the portal expects before the first byte of this placement."""
+    allotted: float = 0.0
+    """CPUs that the planner gives it now, in place of what its devices or itself say; 0: those."""
+    profile: int = 0
+    """Number of the profile that is asked for; one that was measured is not measured again."""
 
 
 class DesiredState(Struct, tag="desired"):
@@ -183,7 +187,44 @@ class Hello(Struct, tag="hello"):
     devices: list[DeviceInfo] = []
     driver: str = ""
     abilities: dict[str, Ability] = {}
-    """``run, pause, checkpoint, migrate, device_checkpoint, network``."""
+    """``run, pause, checkpoint, migrate, device_checkpoint, network, profile``."""
+
+
+class ProfilePoint(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
+    """How a replica did with so many CPUs."""
+
+    cpus: float
+    pace: float
+    """Relative to its pace with its whole share."""
+    used: float = 0.0
+    """CPUs that it used."""
+    held_back: float = 0.0
+    """Part of the scheduler's periods in which it was stopped at its quota, 0 to 1."""
+
+
+class Profile(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
+    """What one replica gains from CPUs, measured while it ran; sizes in bytes."""
+
+    number: int
+    at: float
+    """Wall clock of the node at its end."""
+    seconds: float = 0.0
+    """How long the measuring took."""
+    source: str = ""
+    """What told its pace: ``device`` (busy time of its GPUs) or ``cpu`` (CPU time)."""
+    share: float = 0.0
+    """CPUs that belong to its devices: where its pace is 1."""
+    points: list[ProfilePoint] = []
+    working: int = 0
+    """Memory that it holds besides cached files."""
+    cached: int = 0
+    """Cached files that it has in use."""
+    read: float = 0.0
+    """Bytes a second that it reads, cached or not; 0 where the node cannot tell."""
+    storage: float = 0.0
+    """Bytes a second that the node's storage is taken to deliver."""
+    error: str = ""
+    """Why there are no points; empty when there are."""
 
 
 class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
@@ -221,6 +262,8 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Wall clock at which the command (or restored process) ran, by the node's clock."""
     stopped_at: float = 0.0
     """Wall clock at which it was last frozen or ended."""
+    profile: Profile | None = None
+    """The last one that was asked for, once it was measured or given up."""
 
 
 class Facts(Struct, tag="facts"):

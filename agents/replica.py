@@ -15,6 +15,7 @@ from agents.checkpoints import CheckpointError
 from agents.devices.base import DeviceError
 from agents.drivers.base import Condition, DriverError, Task
 from agents.lifecycle import ALIVE, Act, Contact, Stage, choose
+from agents.limiting import Limits, limits_of, profiled
 from agents.node import Node, thread
 from agents.protocol import Desired
 from agents.record import Record, without_launch
@@ -54,6 +55,10 @@ class Replica:
         self.gone = asyncio.Event()
         self.saving: asyncio.Task[None] | None = None
         """A periodic checkpoint on its way to the store while the replica runs on."""
+        self.limits: Limits | None = None
+        """What decided the CPUs that it is held to; ``None``: not known."""
+        self.disturbed = 0
+        """How often in a row measuring it was broken off."""
         self._changed = asyncio.Event()
         self._tries = 0
         self._acting: Act | None = None
@@ -100,7 +105,13 @@ class Replica:
             tried=self.record.tried,
             collected=bool(self.record.fact.outputs) or self._tries >= COLLECT_TRIES,
             contact=self.contact,
+            limited=self.limits == limits_of(self.desired or self.record.desired),
+            profiled=profiled(self),
         )
+
+    async def another_wish(self) -> None:
+        """Wait until something else is wanted than when the present act was chosen."""
+        await self._changed.wait()
 
     async def settled(self) -> None:
         """Wait until nothing of it runs; for an agent that is closing."""
@@ -150,7 +161,7 @@ class Replica:
             await self.clear()
             await self.mark(Stage.FAILED, **told)
             return True
-        if act in (Act.FREEZE, Act.THAW, Act.STORE) and await self.notice_end():
+        if act in (Act.FREEZE, Act.THAW, Act.STORE, Act.LIMIT) and await self.notice_end():
             return True
         if act is Act.STORE:
             await self.mark(Stage.FROZEN, **told)

@@ -37,11 +37,20 @@ class Holder:
 class Devices(Protocol):
     """The devices of one kind on this node. Blocking calls, made one at a time."""
 
+    def __len__(self) -> int:
+        """How many there are."""
+
     def probe(self) -> list[DeviceInfo]:
         """Tell which devices there are, and which are sick."""
 
     def share(self, ids: Sequence[str], sharers: int) -> Share:
         """Tell what one of ``sharers`` replicas on these may use. Raises ``DeviceError``."""
+
+    def busy(self, ids: Sequence[str]) -> float | None:
+        """Tell how busy these devices are now, 0 to 1 each and added up.
+
+        ``None`` where a device's work is what its holders' CPUs do.
+        """
 
     def sample(self, holders: Sequence[Holder], at: float) -> list[DeviceUse]:
         """Measure the use of each device now; ``at`` is monotonic seconds."""

@@ -34,6 +34,9 @@ class CpuDevices:
         width = int(self.width)
         return self.cores[index * width : (index + 1) * width]
 
+    def __len__(self) -> int:
+        return len(self._sets)
+
     def probe(self) -> list[DeviceInfo]:
         """Every device, in order; none is ever sick."""
         return [
@@ -48,6 +51,10 @@ class CpuDevices:
             return Share(cpuset=format_cores(self.cores))
         cores = {core for id in ids for core in self._sets[id]}
         return Share(cpus=self.width * len(ids) / max(1, sharers), cpuset=format_cores(cores))
+
+    def busy(self, ids: Sequence[str]) -> float | None:
+        """CPU time tells."""
+        return None
 
     def sample(self, holders: Sequence[Holder], at: float) -> list[DeviceUse]:
         """CPU seconds used since the last sample, over those that the device could have given."""

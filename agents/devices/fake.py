@@ -23,6 +23,9 @@ class FakeDevices:
         self.sick: dict[str, str] = {}
         """Reasons by id; set by whoever plays a failing device."""
 
+    def __len__(self) -> int:
+        return len(self._infos)
+
     def probe(self) -> list[DeviceInfo]:
         """Every device, with the sickness that was put on it."""
         return [
@@ -36,6 +39,10 @@ class FakeDevices:
         """Nothing of the machine."""
         refuse_unknown(ids, self._infos)
         return Share()
+
+    def busy(self, ids: Sequence[str]) -> float | None:
+        """All of them are."""
+        return float(len(ids))
 
     def sample(self, holders: Sequence[Holder], at: float) -> list[DeviceUse]:
         """Fully used where a replica holds it, else idle."""

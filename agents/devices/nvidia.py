@@ -37,6 +37,9 @@ class NvidiaDevices:
         self._xids: dict[str, int] = {}
         self._events = self._listen()
 
+    def __len__(self) -> int:
+        return len(self._handles)
+
     def probe(self) -> list[DeviceInfo]:
         """Every GPU in the driver's order, with why it must not be used, if so."""
         self._hear()
@@ -59,6 +62,16 @@ class NvidiaDevices:
         """Sharers of a GPU all see it; they take turns."""
         refuse_unknown(ids, self._handles)
         return Share(gpus=tuple(ids))
+
+    def busy(self, ids: Sequence[str]) -> float | None:
+        """NVML's utilisation: the part of its last moments in which a kernel ran."""
+        rates = [
+            self._ask("nvmlDeviceGetUtilizationRates", self._handles[id])
+            for id in ids
+            if id in self._handles
+        ]
+        known = [rate.gpu / 100 for rate in rates if rate]
+        return sum(known) if known and len(known) == len(ids) else None
 
     def sample(self, holders: Sequence[Holder], at: float) -> list[DeviceUse]:
         """What NVML measures; zeros where it measures nothing."""

@@ -64,6 +64,25 @@ class Use:
     memory: int = 0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strain:
+    """Counters that tell whether a task wanted more than it was given."""
+
+    at: float
+    """Monotonic seconds."""
+    cpu_s: float = 0.0
+    periods: int = 0
+    """Periods of the CPU quota in which it wanted to run."""
+    held_back: int = 0
+    """Those of them in which it was stopped at its quota."""
+    memory: int = 0
+    """Bytes held besides cached files."""
+    cached: int = 0
+    """Bytes of cached files in use."""
+    read: int | None = None
+    """Bytes that its living processes have read, cached or not; ``None`` where that is hidden."""
+
+
 class Driver(Protocol):
     """Runs tasks in one way."""
 
@@ -80,6 +99,15 @@ class Driver(Protocol):
 
     def use(self, task: Task) -> Use:
         """Tell what it uses now."""
+
+    def strain(self, task: Task) -> Strain:
+        """Read the counters of its quota; only where ``profile`` is among its abilities."""
+
+    def limit(self, task: Task) -> None:
+        """Hold a task that runs to ``task.cpus`` and ``task.cpuset`` from now on.
+
+        Does nothing where there is no way to; ``DriverError`` ``gone`` when it has ended.
+        """
 
     def pid(self, task: Task) -> int | None:
         """A process whose end is the task's, while it lives; ``None`` where there is none."""

@@ -12,6 +12,9 @@ import os
 import time
 from pathlib import Path
 
+from agents.drivers.base import DriverError, Strain, Task
+from agents.protocol import Ability
+
 ROOT = Path("/sys/fs/cgroup")
 CONTROLLERS = ("freezer", "memory", "pids", "cpu", "cpuacct", "cpuset")
 PERIOD_US = 100_000
@@ -38,6 +41,16 @@ class Cgroups:
     def able(self) -> bool:
         """Whether groups can be made and frozen."""
         return "freezer" in self.controllers
+
+    def profiles(self) -> Ability:
+        """Whether CPUs can be given and taken by these groups, and what was held back be counted.
+
+        It is what measuring a running task takes.
+        """
+        if not self.able:
+            return Ability(able=False, reason=self.reason)
+        able = "cpu" in self.controllers
+        return Ability(able=able, reason="" if able else "the cpu controller is not writable")
 
     def _prepare(self) -> tuple[str, ...]:
         if self.unified:
@@ -74,20 +87,23 @@ class Cgroups:
         """Make the group of ``key`` with its limits; 0 is no limit."""
         for folder in self._folders(key):
             folder.mkdir(exist_ok=True)
+        if self.unified:
+            self._limit(key, "memory", "memory.max", str(memory) if memory else "max")
+        elif "cpuset" in self.controllers:
+            self._fill_cpuset(self._folder(key, "cpuset"))
+        if memory and not self.unified:
+            self._limit(key, "memory", "memory.limit_in_bytes", str(memory))
+        self._limit(key, "pids", "pids.max", str(pids) if pids else "max")
+        self.limit(key, cpus=cpus, cpuset=cpuset)
+
+    def limit(self, key: str, *, cpus: float, cpuset: str) -> None:
+        """Hold the group to so many CPUs (0: any number) on these cores (empty: as it was)."""
         quota = max(1000, int(cpus * PERIOD_US)) if cpus > 0 else 0
         if self.unified:
             self._limit(key, "cpu", "cpu.max", f"{quota} {PERIOD_US}" if quota else "max")
-            self._limit(key, "memory", "memory.max", str(memory) if memory else "max")
-            self._limit(key, "cpuset", "cpuset.cpus", cpuset)
         else:
-            if "cpuset" in self.controllers:
-                self._fill_cpuset(self._folder(key, "cpuset"))
-                if cpuset:
-                    self._limit(key, "cpuset", "cpuset.cpus", cpuset)
             self._limit(key, "cpu", "cpu.cfs_quota_us", str(quota or -1))
-            if memory:
-                self._limit(key, "memory", "memory.limit_in_bytes", str(memory))
-        self._limit(key, "pids", "pids.max", str(pids) if pids else "max")
+        self._limit(key, "cpuset", "cpuset.cpus", cpuset)
 
     def join(self, key: str, pid: int) -> None:
         """Move process ``pid`` into the group; its children follow."""
@@ -153,11 +169,30 @@ class Cgroups:
 
     def memory(self, key: str) -> int:
         """Bytes of anonymous memory that the group holds."""
+        stat = self._stat(key, "memory", "memory.stat")
+        return stat.get("anon", stat.get("total_rss", 0))
+
+    def strain(self, key: str) -> Strain:
+        """How often the group was stopped at its quota, and the cached files it has in use."""
+        cpu = self._stat(key, "cpu", "cpu.stat")
+        memory = self._stat(key, "memory", "memory.stat")
+        return Strain(
+            at=time.monotonic(),
+            cpu_s=self.cpu_s(key),
+            periods=cpu.get("nr_periods", 0),
+            held_back=cpu.get("nr_throttled", 0),
+            memory=self.memory(key),
+            cached=memory.get("total_active_file", memory.get("active_file", 0))
+            + memory.get("total_inactive_file", memory.get("inactive_file", 0)),
+            read=bytes_read(self.processes(key)),
+        )
+
+    def _stat(self, key: str, controller: str, file: str) -> dict[str, int]:
+        """A file of names and numbers; empty when it is not there."""
         with contextlib.suppress(OSError, ValueError):
-            text = (self._folder(key, "memory") / "memory.stat").read_text()
-            stat = dict(line.split() for line in text.splitlines())
-            return int(stat["anon"] if self.unified else stat.get("total_rss", stat["rss"]))
-        return 0
+            text = (self._folder(key, controller) / file).read_text()
+            return {name: int(value) for name, value in map(str.split, text.splitlines())}
+        return {}
 
     def ran_out_of_memory(self, key: str) -> bool:
         """Whether the kernel has killed a process of the group for memory."""
@@ -207,3 +242,27 @@ class Cgroups:
     def _limit(self, key: str, controller: str, file: str, value: str) -> None:
         if controller in self.controllers and value:
             (self._folder(key, controller) / file).write_text(value)
+
+
+def limit_group(cgroups: Cgroups, task: Task) -> None:
+    """Hold a task's group to its CPUs. Raises ``DriverError``: ``gone`` when there is no group."""
+    try:
+        cgroups.limit(task.key, cpus=task.cpus, cpuset=task.cpuset)
+    except FileNotFoundError:
+        raise DriverError("gone", f"There is no control group of {task.key} to limit.") from None
+    except OSError as error:
+        raise DriverError("limits-refused", f"The CPUs could not be set: {error}.") from error
+
+
+def bytes_read(pids: list[int]) -> int | None:
+    """What these processes have read by calls, cached or not; ``None`` where that is hidden."""
+    total = 0
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/io").read_text().splitlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        except OSError:
+            return None
+        total += int(lines[0].partition(":")[2])
+    return total

@@ -23,8 +23,8 @@ from agents.containers.keeping import Keeping
 from agents.containers.network import JobNetworks
 from agents.containers.probe import abilities, obstacle_to_run, unable
 from agents.containers.runc import Command, Runc, failure, start_failure
-from agents.drivers.base import Condition, DriverError, Task, Use
-from agents.drivers.cgroups import Cgroups
+from agents.drivers.base import Condition, DriverError, Strain, Task, Use
+from agents.drivers.cgroups import Cgroups, limit_group
 from agents.protocol import Ability
 from agents.toolchain import Toolchain
 
@@ -70,9 +70,10 @@ class ContainerDriver:
         tools = self._toolchain
         reason = obstacle_to_run(tools.runc, tools.missing, self._cgroups.reason)
         if reason:
-            return unable(reason)
+            return {**unable(reason), "profile": Ability(able=False, reason=reason)}
         versions = f"{tools.runc} {tools.criu}"
-        return abilities(self, self._state, versions=versions, obstacle=self._runc.obstacle())
+        found = abilities(self, self._state, versions=versions, obstacle=self._runc.obstacle())
+        return {**found, "profile": self._cgroups.profiles()}
 
     def start(self, task: Task) -> None:
         """Start the command with its gate open."""
@@ -101,6 +102,14 @@ class ContainerDriver:
     def use(self, task: Task) -> Use:
         """CPU seconds and bytes, from the control group."""
         return Use(cpu_s=self._cgroups.cpu_s(task.key), memory=self._cgroups.memory(task.key))
+
+    def strain(self, task: Task) -> Strain:
+        """From the control group."""
+        return self._cgroups.strain(task.key)
+
+    def limit(self, task: Task) -> None:
+        """Write quota and cores into the control group; the container is not asked."""
+        limit_group(self._cgroups, task)
 
     def freeze(self, task: Task) -> None:
         """Freeze it, then close its gate. ``DriverError`` ``gone`` when it has ended meanwhile.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from agents.drivers.base import Condition, DriverError, Task, Use
+from agents.drivers.base import Condition, DriverError, Strain, Task, Use
 from agents.protocol import Ability
 
 MEMORY = 64 << 20
@@ -64,7 +64,7 @@ class FakeDriver:
 
     def probe(self) -> dict[str, Ability]:
         """It can do all, and says that none of it is real."""
-        names = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network")
+        names = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network", "profile")
         reason = "played by the fake driver: no process runs"
         return {name: Ability(able=True, reason=reason) for name in names}
 
@@ -96,6 +96,13 @@ class FakeDriver:
         """One core while it runs."""
         life = self._read(task)
         return Use() if life is None else Use(cpu_s=life.run_s(self.clock()), memory=MEMORY)
+
+    def strain(self, task: Task) -> Strain:
+        """Nothing strains it."""
+        return Strain(at=self.clock(), cpu_s=self.use(task).cpu_s, memory=MEMORY)
+
+    def limit(self, task: Task) -> None:
+        """Its clock runs on as it did."""
 
     def pid(self, task: Task) -> int | None:
         """No process runs."""

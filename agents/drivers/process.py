@@ -16,8 +16,8 @@ import subprocess
 import time
 from pathlib import Path
 
-from agents.drivers.base import Condition, DriverError, Task, Use
-from agents.drivers.cgroups import Cgroups
+from agents.drivers.base import Condition, DriverError, Strain, Task, Use
+from agents.drivers.cgroups import Cgroups, limit_group
 from agents.drivers.limits import limit_process
 from agents.drivers.trees import ProcessTree, same_process, started_at
 from agents.drivers.users import JobUsers
@@ -63,6 +63,7 @@ class ProcessDriver:
             "migrate": Ability(able=False, reason=NO_CHECKPOINT),
             "device_checkpoint": Ability(able=False, reason=NO_CHECKPOINT),
             "network": Ability(able=False, reason=NO_NETWORK),
+            "profile": self.cgroups.profiles(),
         }
 
     def start(self, task: Task) -> None:
@@ -175,6 +176,15 @@ class ProcessDriver:
             return Use(cpu_s=self.cgroups.cpu_s(task.key), memory=self.cgroups.memory(task.key))
         tree = self._tree(task)
         return tree.use() if tree else Use()
+
+    def strain(self, task: Task) -> Strain:
+        """From the control group."""
+        return self.cgroups.strain(task.key)
+
+    def limit(self, task: Task) -> None:
+        """Write quota and cores into the control group, where there is one."""
+        if self.cgroups.able:
+            limit_group(self.cgroups, task)
 
     def freeze(self, task: Task) -> None:
         """Stop every process of the task; ``freeze-failed`` when one cannot be stopped."""

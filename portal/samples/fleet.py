@@ -74,7 +74,7 @@ def lay_person(name: str, tenant: Tenant) -> User:
 
 def lay_node(number: int, now: datetime) -> Node:
     """One machine of eight H100; the fifth is being drained, the second has a sick device."""
-    names = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network")
+    names = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network", "profile")
     node = Node.objects.create(
         name=f"node-{number}",
         token_digest=digest(secrets.token_urlsafe(32)),

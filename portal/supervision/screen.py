@@ -9,7 +9,7 @@ from rich.table import Table
 
 from portal.models import Node
 
-ABILITIES = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network")
+ABILITIES = ("run", "pause", "checkpoint", "migrate", "device_checkpoint", "network", "profile")
 
 
 def show(console: Console, *, address: str, accounts: Mapping[str, str], home: str) -> None:

@@ -31,6 +31,7 @@ ABILITIES = {
     "migrate": "Take over from other nodes",
     "device_checkpoint": "Checkpoint GPU memory",
     "network": "Job networks",
+    "profile": "Measure what jobs gain from CPUs",
 }
 
 

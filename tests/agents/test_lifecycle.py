@@ -133,3 +133,13 @@ def test_every_stage_has_a_state() -> None:
 )
 def test_what_is_found_after_a_restart(stage: Stage, found: str, becomes: Stage) -> None:
     assert recovered(stage, found) is becomes
+
+
+def test_a_running_replica_gets_its_cpus_before_it_is_measured() -> None:
+    running = wanted(Want.RUNNING)
+    assert choose(running, Stage.RUNNING, limited=False, profiled=False) is Act.LIMIT
+    assert choose(running, Stage.RUNNING, profiled=False) is Act.PROFILE
+    assert choose(wanted(Want.FROZEN), Stage.RUNNING, limited=False, profiled=False) is Act.FREEZE
+    assert choose(running, Stage.FROZEN, limited=False, profiled=False) is Act.THAW
+    alone = choose(running, Stage.RUNNING, limited=False, contact=Contact.NONE)
+    assert alone is Act.REST

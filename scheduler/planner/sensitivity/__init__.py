@@ -1,7 +1,7 @@
 """Resource sensitivity: CPUs and memory re-split among jobs by what each gains from them."""
 
 from scheduler.planner.sensitivity.matrix import Matrix, Point, matrix_of
-from scheduler.planner.sensitivity.profiling import next_amount, predict
+from scheduler.planner.sensitivity.profiling import predict
 from scheduler.planner.sensitivity.sharing import (
     Allocator,
     Host,
@@ -21,7 +21,6 @@ __all__ = [
     "Task",
     "greedy",
     "matrix_of",
-    "next_amount",
     "predict",
     "proportional",
     "tune",

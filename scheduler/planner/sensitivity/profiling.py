@@ -7,12 +7,8 @@ pace at less memory is the lower of what the CPUs allow and of what the storage 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 
 from scheduler.planner.sensitivity.matrix import Matrix
-
-WORTH_MEASURING = 0.10
-"""Between two measured amounts that differ by less, the middle one is not measured."""
 
 
 def predict(
@@ -46,27 +42,3 @@ def predict(
         memory=amounts,
         paces=tuple(tuple(min(measured[c], limit(m)) for m in amounts) for c in cpus),
     )
-
-
-def next_amount(measured: Mapping[float, float], amounts: Sequence[float]) -> float | None:
-    """Which amount of CPUs to measure next; ``None`` when the others can be told from these.
-
-    The ends first; then the middle of the widest stretch over which the pace still changes.
-    """
-    todo = [amount for amount in sorted(amounts) if amount not in measured]
-    if not todo:
-        return None
-    for end in (max(amounts), min(amounts)):
-        if end not in measured:
-            return end
-    known = sorted(measured)
-    stretches = [
-        (abs(measured[high] - measured[low]), low, high)
-        for low, high in pairwise(known)
-        if any(low < amount < high for amount in todo)
-    ]
-    change, low, high = max(stretches)
-    if change <= WORTH_MEASURING * max(measured.values()):
-        return None
-    between = [amount for amount in todo if low < amount < high]
-    return between[len(between) // 2]

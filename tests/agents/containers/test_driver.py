@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -208,3 +209,20 @@ def test_a_start_that_was_cut_short_is_begun_anew(
     driver.start(task)
     assert ended(driver, task) == 0
     assert lines(task) == ["hello"]
+
+
+def test_its_cpus_are_given_and_taken_while_it_runs(
+    driver: ContainerDriver, make_task: MakeTask
+) -> None:
+    task = make_task(*python("while True: pass"))
+    driver.start(task)
+    for cpus in (0.2, 1.0):
+        driver.limit(dataclasses.replace(task, cpus=cpus))
+        before = driver.strain(task)
+        until(lambda: driver.strain(task).at - before.at > 1.0)  # noqa: B023
+        after = driver.strain(task)
+        used = (after.cpu_s - before.cpu_s) / (after.at - before.at)
+        assert used < cpus * 1.2
+    assert after.periods > before.periods
+    assert driver.strain(task).held_back > 0
+    assert driver.strain(task).memory > 1 << 20
