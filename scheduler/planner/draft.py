@@ -14,7 +14,7 @@ from scheduler.planner.memory import Memory
 from scheduler.planner.needs import Need, Size, natural, need_of
 from scheduler.planner.ordering import NO_TIER
 from scheduler.planner.placement import Spot, find, seated
-from scheduler.planner.policy import HOUR, Policy
+from scheduler.planner.policy import Policy
 from scheduler.planner.promises import remaining
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier, TierId
@@ -56,8 +56,6 @@ class Draft:
         self.reserved: dict[str, Reservation] = {}
         self.hungry: set[str] = set()
         """Device kinds for which someone waits who may have them."""
-        self.above_promise: set[int] | None = None
-        """Ranks of the tiers of which a job is above its promise, once that is worked out."""
         self.shielded: dict[tuple[int, str], dict[JobId, Held]] | None = None
         """Jobs in their protected time by rank and kind, once that is worked out."""
         self.givers: dict[tuple[object, ...], list[Held]] = {}
@@ -65,10 +63,7 @@ class Draft:
         self.reasons: dict[tuple[Need, Size], Why] = {}
         """Why there is no room now, by what is needed."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}
-        recent = sum(1 for moment in snapshot.moved_at if moment > self.now - HOUR)
-        self.moves_left = policy.moves_per_hour - recent
-        self.cut_short = False
-        """Whether a remedy was not tried for a reason that passes with time."""
+        self.moves_left = policy.moves_per_hour - memory.recent
 
     def tier(self, job: Job) -> Tier:
         """The tier of a job; without tiers all are equal."""

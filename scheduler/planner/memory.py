@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from scheduler.planner.crossings import Crossings
 from scheduler.planner.decisions import Why
 from scheduler.planner.ends import Ends
 from scheduler.planner.fairness import Accounts
@@ -17,7 +18,7 @@ from scheduler.planner.layers import Layer
 from scheduler.planner.ledger import NEVER, Held, Ledger
 from scheduler.planner.needs import Need, Size
 from scheduler.planner.ordering import NO_TIER, Queue
-from scheduler.planner.policy import Policy
+from scheduler.planner.policy import HOUR, Policy
 from scheduler.planner.roster import Roster
 from scheduler.planner.snapshot import (
     Job,
@@ -60,10 +61,19 @@ class Memory:
         self.movable: dict[TierId, Layer] = {}
         """Running jobs that may be moved, by tier."""
         self.ends = Ends()
+        self.crossings = Crossings()
         self.loosened = 0
         """Counts what may have made room: as long as it stands, who was blocked stays blocked."""
-        self.taken = 0
-        """Counts whoever came to hold devices."""
+        self.epoch = 0
+        """Counts all that may change whom a search finds: as long as it stands, nobody new is."""
+        self.acted = False
+        """Whether the last plan changed anything."""
+        self.recent = 0
+        """Background moves of the last hour."""
+        self.full_at: tuple[int, frozenset[str]] | None = None
+        """The epoch in which no elastic job could grow, and the kinds that others waited for."""
+        self.tidy_at = -1
+        """The epoch in which there was nothing to tidy up."""
         self.ground = 0
         """Counts what may change whether a job can ever run: nodes, quotas."""
         self.hopeless: dict[tuple[Need, Size], Why | None] = {}
@@ -80,15 +90,29 @@ class Memory:
         else:
             self._follow(snapshot)
         self.now = snapshot.now
-        while self.ripening and self.ripening[0][0] <= snapshot.now:
-            self._ripen(heappop(self.ripening)[1])
+        self._pass_time(snapshot)
         for id_, seats in self.expected.items():
             held = self.ledger.held.get(id_)
             if held is None or held.job.seats != seats:
-                self.loosened += 1
+                self._loosen()
                 break
         self.expected = {}
         self.ledger.settle()
+
+    def _pass_time(self, snapshot: Snapshot) -> None:
+        """See what time alone has changed."""
+        now = snapshot.now
+        while self.ripening and self.ripening[0][0] <= now:
+            self._ripen(*heappop(self.ripening))
+        recent = sum([at > now - HOUR for at in snapshot.moved_at])
+        if self.acted or recent != self.recent or self.crossings.passed(now):
+            self.epoch += 1
+        self.acted, self.recent = False, recent
+
+    def _loosen(self) -> None:
+        """There may be room where there was none."""
+        self.loosened += 1
+        self.epoch += 1
 
     def forget(self) -> None:
         """Begin anew with the next snapshot: a cycle broke off in the middle."""
@@ -115,8 +139,8 @@ class Memory:
         if not self.fleet.renew(fresh):
             return False
         self.nodes = snapshot.nodes
-        self.loosened += bool(fresh)
         if fresh:
+            self._loosen()
             self._new_ground()
             for node in fresh:
                 for bin_ in self.fleet.hosts[node.id].bins:
@@ -159,9 +183,9 @@ class Memory:
         self.wishes, self.elastic, self.running = set(), set(), 0
         self.ripening, self.expected = [], {}
         self.pushable, self.movable = {}, {}
-        self.ends = Ends()
+        self.ends, self.crossings = Ends(), Crossings()
         self.now = snapshot.now
-        self.loosened += 1
+        self._loosen()
         self._new_ground()
         waiting: list[Job] = []
         for job in snapshot.jobs:
@@ -209,9 +233,7 @@ class Memory:
         for id_, job in changes:
             held = ledger.held.get(id_)
             if held is not None:
-                if job is not None and _same_hold(held.job, job):
-                    held.job = job
-                    self._note(held)
+                if job is not None and self._goes_on(held, job):
                     continue
                 self._release(id_)
             elif id_ in queue.places:
@@ -225,14 +247,31 @@ class Memory:
             else:
                 self._hold(job)
 
+    def _goes_on(self, held: Held, job: Job) -> bool:
+        """Take in what is new about a job that holds what it held; false if it does not."""
+        old = held.job
+        if not _same_hold(old, job):
+            return False
+        arrives = old.phase is Phase.MOVING and job.phase is Phase.RUNNING
+        if not arrives and not _same_times(old, job):
+            return False
+        held.job = job
+        self._note(held)
+        if arrives:
+            self._show(held)
+        else:
+            self.epoch += 1
+        return True
+
     def _release(self, id_: JobId) -> None:
         held = self.ledger.take(id_)
         self._unlayer(held)
         self.ends.forget(held)
+        self.crossings.forget(id_)
         self.running -= held.count
         self.wishes.discard(id_)
         self.elastic.discard(id_)
-        self.loosened += 1
+        self._loosen()
 
     def _hold(self, job: Job) -> None:
         policy = self.policy
@@ -242,26 +281,30 @@ class Memory:
         else:
             held = self.ledger.observed(job)
         self.ledger.put(held)
-        self.taken += 1
+        self.epoch += 1
         self.running += held.count
         self._note(held)
-        if not (policy.preemption or policy.migration or policy.elasticity):
+        self._show(held)
+
+    def _show(self, held: Held) -> None:
+        """Let those find a job who could ask it to go, now or when its protected time is over."""
+        policy = self.policy
+        assert policy is not None
+        remedies = policy.preemption or policy.migration or policy.elasticity
+        if not (remedies or policy.defragmentation):
             return
         self._layer(held)
-        ripe = False
         for moment in (held.protected, held.cooling):
             if moment <= self.now:
-                ripe = True
+                self.epoch += 1
             elif moment < NEVER:
-                heappush(self.ripening, (moment, job.id))
-        if ripe or (held.account is not None and held.account.borrows(held.kind)):
-            self.loosened += 1
+                heappush(self.ripening, (moment, held.job.id))
 
-    def _ripen(self, id_: JobId) -> None:
+    def _ripen(self, moment: float, id_: JobId) -> None:
         """A protected or cooling time has ended, unless the job has left or moved since."""
-        self.loosened += 1
         held = self.ledger.held.get(id_)
-        if held is not None:
+        if held is not None and moment in (held.protected, held.cooling):
+            self.epoch += 1
             self._layer(held)
 
     def _layer(self, held: Held) -> None:
@@ -296,6 +339,9 @@ class Memory:
         held.protected, held.cooling = quiet_until(job, policy)
         held.leavable = can_leave(held)
         self.ends.note(held)
+        promise = self.tier_by_id.get(job.tier, NO_TIER).promise
+        if promise > 0 and policy.tiers:
+            self.crossings.note(job, promise + policy.promise_margin, self.now)
         if job.move_asked or job.asked_devices is not None:
             self.wishes.add(job.id)
         if job.fewest_devices is not None:
@@ -321,12 +367,19 @@ def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
     return since + policy.minimum_run_s, moved + policy.cooling_s
 
 
-def _same_hold(old: Job, new: Job) -> bool:
-    """Whether a running job changed only in what is measured, not in what it holds or may do."""
+def _same_times(old: Job, new: Job) -> bool:
+    """Whether a job's protected times are what they were."""
     return (
         old.phase is new.phase
         and old.started_at == new.started_at
         and old.last_moved_at == new.last_moved_at
+    )
+
+
+def _same_hold(old: Job, new: Job) -> bool:
+    """Whether a job holds and may do what it did: only its measures or its times changed."""
+    return (
+        new.phase is not Phase.WAITING
         and (old.seats is new.seats or old.seats == new.seats)
         and old.tenant == new.tenant
         and old.tier == new.tier

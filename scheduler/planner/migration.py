@@ -194,19 +194,14 @@ def make_gap(line: Line, job: Job, draft: Draft) -> bool:
         return False
     mover = Mover(line, job, draft)
     index = _index(draft, mover)
-    if not index:
-        return False
-    if draft.moves_left <= 0:
-        draft.cut_short = True
+    if not index or draft.moves_left <= 0:
         return False
     search = Search(mover, line.need, size, index)
     for movers in search.alternatives(pools, TRIES):
-        if len(movers) <= draft.moves_left and _worth(movers, job, size, draft):
-            if _step_aside(mover, line, size, movers):
-                draft.moves_left -= len(movers)
-                return True
-        elif len(movers) > draft.moves_left:
-            draft.cut_short = True
+        affordable = len(movers) <= draft.moves_left and _worth(movers, job, size, draft)
+        if affordable and _step_aside(mover, line, size, movers):
+            draft.moves_left -= len(movers)
+            return True
     return False
 
 

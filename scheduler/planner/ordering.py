@@ -40,7 +40,7 @@ class Line:
         """How many of its jobs this cycle has placed."""
         self.blocked_at = -1
         """The state of the fleet at which its first job found no place."""
-        self.helpless: tuple[int, int, int, str] | None = None
+        self.helpless: Key | None = None
         """The moment at which its first job found nobody to ask either."""
         self.looked_at = -1
         """For which state of the nodes and quotas it is known whether its jobs can ever run."""

@@ -17,11 +17,11 @@ from scheduler.planner.memory import Memory
 from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
 from scheduler.planner.needs import Size
 from scheduler.planner.ordering import Key, Line, standing
-from scheduler.planner.policy import Backfill, Ordering, Policy
+from scheduler.planner.policy import Backfill, Ordering, Policy, Push
 from scheduler.planner.preemption import push_off, spare
+from scheduler.planner.promises import owed
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, Snapshot
-from scheduler.planner.victims import surplus
 
 SHIFTING = (Ordering.TIERS, Ordering.FAIR)
 """Orderings in which what one is given changes the place of others."""
@@ -61,14 +61,26 @@ def _plan(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
     holds = answers(draft, stopped) if policy.explain else []
     if not draft.leaving:
         # Else someone might move who would have made room for whom another had to leave.
-        if policy.elasticity:
-            grow(draft)
-        if policy.defragmentation:
-            tidy_up(draft)
-    decisions = draft.decisions() + holds
-    memory.expected = draft.promised()
+        use_what_is_left(draft)
+    decided = draft.decisions()
+    memory.expected, memory.acted = draft.promised(), bool(decided)
     draft.ledger.undo(mark)
-    return tuple(decisions)
+    return (*decided, *holds)
+
+
+def use_what_is_left(draft: Draft) -> None:
+    """Grow and tidy up, unless that came to nothing before and nothing has changed since."""
+    memory, policy = draft.memory, draft.policy
+    idle, epoch = not (draft.moved or draft.placed), memory.epoch
+    if policy.elasticity and memory.elastic:
+        full, hungry = memory.full_at, frozenset(draft.hungry)
+        if not (idle and full and full[0] == epoch and full[1] <= hungry):
+            grow(draft)
+            memory.full_at = (epoch, hungry) if idle and not draft.moved else None
+    if policy.defragmentation and not (idle and memory.tidy_at == epoch):
+        before = len(draft.moved)
+        tidy_up(draft)
+        memory.tidy_at = epoch if idle and before == len(draft.moved) == 0 else -1
 
 
 def admit(draft: Draft) -> dict[Line, Why | None]:
@@ -95,11 +107,12 @@ def admit(draft: Draft) -> dict[Line, Why | None]:
                 heappush(heap, (standing(line, policy, draft.now), line, ledger.mark))
         else:
             stopped[line] = None
-            # One whom its quota holds back holds back its own tenant only.
-            limited = _refused(line, draft)
-            ahead.setdefault(line.account if limited else None, line.job)
-            if strict and not limited and not policy.explain:
-                break
+            if strict:
+                # One whom its quota holds back holds back its own tenant only.
+                limited = _refused(line, draft)
+                ahead.setdefault(line.account if limited else None, line.job)
+                if not limited and not policy.explain:
+                    break
     return stopped
 
 
@@ -145,13 +158,14 @@ def _look(line: Line, draft: Draft) -> None:
 
 def serve(line: Line, draft: Draft) -> bool:
     """Place the job whose turn it is, by the gentlest remedy that works."""
-    job, policy = line.job, draft.policy
-    # Whoever leaves or moves in this plan may leave room over.
-    stirred = draft.leaving or draft.moved
+    job, policy, memory = line.job, draft.policy, draft.memory
+    if known_helpless(line, draft):
+        return _stand(line, job, draft, worked=False)
     if draft.reserved and _kept_out(line, job, draft):
         return False
-    blocked = line.blocked_at == draft.memory.loosened and not stirred
-    if blocked and _helpless(line, draft):
+    # Whoever leaves or moves in this plan may leave room over.
+    blocked = line.blocked_at == memory.loosened and not (draft.leaving or draft.moved)
+    if blocked and not (policy.preemption or policy.migration or policy.elasticity):
         return _stand(line, job, draft, worked=False)
     if line.kept:
         return come_back(job, draft)
@@ -160,36 +174,49 @@ def serve(line: Line, draft: Draft) -> bool:
         size, spots = fit
         draft.place(job, size, spots, draft.why_placed(job, size))
         return True
-    draft.cut_short = bool(draft.reserved)
-    if draft.reserved and _but_for_reservations(line, job, draft):
+    hindered = bool(draft.reserved) and not _unhindered(line, job, draft)
+    if hindered and not blocked and _but_for_reservations(line, job, draft):
         # Nobody is disturbed for one that only has to wait for its turn.
         return _stand(line, job, draft, worked=False)
+    line.blocked_at = memory.loosened
     worked = (
         (policy.elasticity and shrink_for(line, job, draft))
         or (policy.migration and make_gap(line, job, draft))
         or (policy.preemption and push_off(line, job, draft))
     )
-    if not worked and not draft.cut_short:
-        line.blocked_at, line.helpless = draft.memory.loosened, _moment(line, draft)
+    if not worked and not hindered:
+        line.helpless = _moment(line, draft)
     return _stand(line, job, draft, worked=worked)
 
 
-def _moment(line: Line, draft: Draft) -> tuple[int, int, int, str]:
-    """What a search for others to ask depends on: all that is held, and who asks."""
-    memory = draft.memory
-    return (memory.loosened, memory.taken, draft.ledger.mark, line.job.id)
+def _moment(line: Line, draft: Draft) -> Key | None:
+    """What a search for others to ask depends on; ``None``: on the time, too."""
+    policy, job = draft.policy, line.job
+    if policy.preemption and policy.push is Push.ORDER and policy.ordering is Ordering.LAS:
+        return None
+    promise = draft.tier(job).promise if policy.promises else 0.0
+    return (
+        draft.memory.epoch, draft.ledger.mark, job.id, owed(job, promise, draft.now) > 0,
+    )  # fmt: skip
 
 
-def _helpless(line: Line, draft: Draft) -> bool:
-    """Whether nothing changed since its job found nobody to ask, time included.
+def known_helpless(line: Line, draft: Draft) -> bool:
+    """Whether nothing changed since its job found neither room nor anybody to ask.
 
-    That there is no room stays true while others come; whom a search finds may change with them.
+    That was without reservations, which can only take away; with several kinds of devices they may
+    send a search elsewhere.
     """
-    policy = draft.policy
-    if not (policy.preemption or policy.migration or policy.elasticity):
-        return True
-    same = not draft.reserved and line.helpless == _moment(line, draft)
-    return same and not surplus(line, draft)
+    known = line.helpless
+    if known is None or known[0] != draft.memory.epoch:
+        return False
+    if draft.reserved and len(line.kinds) != 1:
+        return False
+    return known == _moment(line, draft)
+
+
+def _unhindered(line: Line, job: Job, draft: Draft) -> bool:
+    """Whether reservations leave a job all sizes and all devices that would suit it."""
+    return len(line.kinds) == 1 and draft.passes(job, line.kinds[0], line.sizes[0].devices)
 
 
 def _kept_out(line: Line, job: Job, draft: Draft) -> bool:

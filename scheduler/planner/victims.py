@@ -8,7 +8,7 @@ from scheduler.planner.fairness import Account
 from scheduler.planner.layers import Yielders
 from scheduler.planner.ledger import Held
 from scheduler.planner.ordering import Line, rank_in_time
-from scheduler.planner.policy import Ordering, Push
+from scheduler.planner.policy import Push
 from scheduler.planner.promises import fraction, owed
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, Tier
@@ -67,24 +67,6 @@ class Pusher:
         if not self.quotas or owner is None or owner is self.account or owner.neutral:
             return True
         return owner.borrows(held.kind) or self.entitled(held.kind)
-
-
-def surplus(line: Line, draft: Draft) -> bool:
-    """Whether someone has come above a promise by now: time alone may give a right to ask."""
-    policy = draft.policy
-    if policy.push is Push.ORDER and policy.ordering is Ordering.LAS and policy.preemption:
-        return True
-    if not policy.promises or not (policy.preemption or draft.memory.elastic):
-        return False
-    rank = draft.tier(line.job).rank
-    if draft.above_promise is None:
-        draft.above_promise = {
-            tier.rank
-            for held in draft.ledger.held.values()
-            if (tier := draft.tier(held.job)).promise > 0
-            and fraction(held.job, draft.now) - tier.promise > policy.promise_margin
-        }
-    return any(above <= rank for above in draft.above_promise)
 
 
 class Option:

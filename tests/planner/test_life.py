@@ -86,6 +86,17 @@ def a_life(seed: int, policy: Policy, steps: int) -> None:
         world.turn()
 
 
+def a_quiet_life(seed: int, policy: Policy, steps: int) -> None:
+    """The same without a word to those who wait, and with much time in which nothing happens."""
+    dice = random.Random(seed)
+    world = World(seed, replace(policy, explain=False))
+    for _ in range(steps):
+        act(world, dice)
+        for _ in range(dice.randint(1, 4)):
+            world.turn()
+            world.wait(dice.choice([0.0, 0.5, 60.0, 300.0, 1000.0, 7200.0]))
+
+
 def act(world: World, dice: random.Random) -> None:
     match dice.randint(0, 9):
         case 0 | 1 | 2 | 3:
@@ -143,3 +154,4 @@ TestLife.settings = settings(
 def test_lives_under_every_policy() -> None:
     for seed, name in enumerate(sorted(set(PRESETS) - {n for n in PRESETS if "pool" in n})):
         a_life(seed, PRESETS[name], steps=8)
+        a_quiet_life(seed, PRESETS[name], steps=4)
