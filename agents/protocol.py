@@ -69,10 +69,10 @@ class Launch(msgspec.Struct, omit_defaults=True, kw_only=True):
 
 
 class Network(msgspec.Struct, omit_defaults=True, kw_only=True):
-    """A replica's place in its job's own network."""
+    """A replica's place in its job's own network, which is another one in each placement."""
 
     number: int
-    """The job's network number, 1 to 2**24 - 1, unique in the fleet: VXLAN id, interface names."""
+    """The network's number, 1 to 2**24 - 1, unique in the fleet: VXLAN id, interface names."""
     address: str
     """The replica's fixed address with prefix length, e.g. ``10.77.0.2/24``."""
     peers: dict[str, str] = {}

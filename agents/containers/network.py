@@ -69,7 +69,7 @@ class JobNetworks:
             self._ensure_overlay(routes, network, bridge)
             port = _index(routes, self._port(key))
             routes.link("set", index=port, master=bridge)
-            _pin(routes, port, _mac(network.number, network.address), NTF_MASTER)
+            _pin(routes, port, _mac(network.address), NTF_MASTER)
 
     def close(self, key: str) -> None:
         """Take the port off its bridge: nothing is sent or answered any more."""
@@ -138,7 +138,7 @@ class JobNetworks:
         for node in sorted(set(far.values())):
             routes.fdb("append", ifindex=overlay, lladdr=EVERYONE, dst=node)
         for address, node in sorted(far.items()):
-            mac = _mac(network.number, address)
+            mac = _mac(address)
             routes.fdb("append", ifindex=overlay, lladdr=mac, dst=node)
             _pin(routes, overlay, mac, NTF_MASTER)
 
@@ -195,7 +195,7 @@ def _routes() -> Iterator[Any]:
 
 
 def _furnish(network: Network, port: str, own: int) -> None:
-    mac = _mac(network.number, network.address)
+    mac = _mac(network.address)
     interface = ip_interface(network.address)
     with _routes() as routes:
         _raise_loopback()
@@ -244,10 +244,10 @@ def _set(name: str, value: str) -> None:
         Path("/proc/sys/net", name).write_text(value)
 
 
-def _mac(number: int, address: str) -> str:
+def _mac(address: str) -> str:
     """A replica's hardware address follows from its address, so that it moves with it."""
     plain = address.partition("/")[0]
-    return "02:" + bytes.fromhex(_digest(f"{number}/{plain}", 5)).hex(":")
+    return "02:" + bytes.fromhex(_digest(plain, 5)).hex(":")
 
 
 def _digest(text: str, size: int) -> str:

@@ -80,7 +80,7 @@ def _network(job: Job, placement: Placement, seat: PlacedReplica) -> Network | N
     others = placement.replicas.exclude(node_id=seat.node_id).select_related("node")
     peers = {address_of(other.rank).split("/")[0]: other.node.address for other in others}
     return Network(
-        number=job.network_number,
+        number=placement.network_number,
         address=address_of(seat.rank),
         peers=peers,
         internet=job.internet,

@@ -54,6 +54,14 @@ class Placement(models.Model):
     def __str__(self) -> str:
         return f"job {self.job_id} epoch {self.epoch} ({self.state}, {self.want})"
 
+    @property
+    def network_number(self) -> int:
+        """VXLAN id and interface names: 1 to 2**24 - 2; the last one is for the agents' trials.
+
+        A placement's own: what a superseded replica may still send reaches none of the new ones.
+        """
+        return (self.id - 1) % (2**24 - 2) + 1
+
 
 class PlacedReplica(models.Model):
     """One replica of a placement: its seat, and the last fact that its agent reported."""

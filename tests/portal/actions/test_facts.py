@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from agents.protocol import Facts, ReplicaFact, State
+from agents.protocol import Facts, Network, ReplicaFact, State
 from portal.actions.desired import desired_state
 from portal.actions.facts import accept_facts
+from portal.actions.steering import migrate_job
 from tests.live.conftest import town
 from tests.live.puppets import Town
 
@@ -49,4 +50,27 @@ def test_desired_state_carries_the_world_and_the_secrets(town: Town) -> None:
     assert second.launch.environment["LR"] == "0.1"
     assert second.launch.secrets == {"KEY": "s3cret"}
     assert second.network.address == "10.77.0.3/16"
-    assert second.network.number == job.network_number
+    assert second.network.number == job.placements.get().network_number
+
+
+def test_a_placement_has_a_network_of_its_own_and_keeps_the_addresses(town: Town) -> None:
+    """What a superseded replica still sends must reach none of those that took its place."""
+    town.node("n1", 2)
+    job = town.submit(replicas=2)
+    town.rest()
+    before = networks(town)
+    town.node("n2", 2)
+    migrate_job(town.user, job, "n2")
+    town.rest()
+    assert town.where(job) == ["n2", "n2"]
+    after = networks(town)
+    assert [network.address for network in after] == [network.address for network in before]
+    assert len({network.number for network in before}) == 1
+    assert len({network.number for network in before + after}) == 2
+
+
+def networks(town: Town) -> list[Network]:
+    """The networks of all replicas that should be anywhere, by rank."""
+    states = [desired_state(puppet.node.id) for puppet in town.puppets.values()]
+    wanted = sorted((d for state in states for d in state.replicas), key=lambda d: d.rank)
+    return [desired.network for desired in wanted if desired.network is not None]
