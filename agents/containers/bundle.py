@@ -152,9 +152,10 @@ def reconfigure(dumped: Mapping[str, Any], task: Task, place: Place, host: Host)
     for mount in config["mounts"]:
         if mount["type"] != "bind":
             continue
-        source = Path(mount["source"])
-        if mount["source"] != mount["destination"]:
-            source = own[Path(mount["destination"]).name]
+        place_in = mount["destination"]
+        source = Path(os.path.realpath(place_in))
+        if mount["source"] != place_in:
+            source = own.get(Path(place_in).name, source)
         mount["source"] = str(source)
         if source.parent != place.bundle and not source.exists():
             raise DriverError(
@@ -205,7 +206,8 @@ def mounts(task: Task, place: Place, host: Host) -> list[dict[str, Any]]:
         _mount("/dev/shm", "tmpfs", "shm", [*private, "mode=1777"]),
         _mount("/sys", "sysfs", "sysfs", ["nosuid", "noexec", "nodev", "ro"]),
         _mount("/tmp", "tmpfs", "tmpfs", [*private, "mode=1777"]),
-        *(_mount(folder, "bind", folder, READ_ONLY) for folder in host.folders),
+        # CRIU cannot mount what a symbolic link stands for.
+        *(_mount(folder, "bind", os.path.realpath(folder), READ_ONLY) for folder in host.folders),
         *(_mount(name, "bind", str(source), READ_ONLY) for name, source in names(place)),
         _mount(WORKSPACE, "bind", str(task.folder / "workspace"), ["bind", "rw", *private]),
     ]

@@ -104,6 +104,19 @@ def test_a_restored_one_keeps_its_mounts_at_the_new_place(
     assert mounts(dumped)["/etc/hosts"]["source"] == str(place.hosts), "the dump is not altered"
 
 
+def test_a_folder_behind_a_link_is_bound_from_where_it_really_is(
+    task: Task, place: Place, tmp_path: Path
+) -> None:
+    """CRIU cannot restore a mount whose source is a symbolic link."""
+    real, link = tmp_path / "python-3", tmp_path / "python"
+    real.mkdir()
+    link.symlink_to(real)
+    dumped = configure(task, place, Host(links=(), folders=(str(link),)))
+    assert mounts(dumped)[str(link)]["source"] == str(real)
+    restored = reconfigure(dumped, task, place, HOST)
+    assert mounts(restored)[str(link)]["source"] == str(real)
+
+
 def test_a_folder_that_this_node_lacks_is_named(task: Task, place: Place) -> None:
     dumped = configure(task, place, Host(links=(), folders=("/usr", "/no/such/python")))
     with pytest.raises(DriverError, match="/no/such/python") as refusal:
