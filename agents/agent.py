@@ -185,7 +185,10 @@ class Agent:
             memory=psutil.virtual_memory().total,
             devices=self._declared,
             driver=node.driver.name,
-            abilities=await thread(node.driver.probe),
+            abilities={
+                "device_checkpoint": node.devices.checkpoint(),
+                **await thread(node.driver.probe),
+            },
         )
 
     def welcome(self, welcome: Welcome) -> None:

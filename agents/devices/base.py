@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from agents.drivers.base import Use
-from agents.protocol import DeviceInfo, DeviceUse
+from agents.protocol import Ability, DeviceInfo, DeviceUse
+
+NO_GPU = Ability(able=False, reason="no NVIDIA device on this node")
 
 
 class DeviceError(Exception):
@@ -42,6 +44,9 @@ class Devices(Protocol):
 
     def probe(self) -> list[DeviceInfo]:
         """Tell which devices there are, and which are sick."""
+
+    def checkpoint(self) -> Ability:
+        """Tell whether the devices' own memory can be kept and brought back, and why not."""
 
     def share(self, ids: Sequence[str], sharers: int) -> Share:
         """Tell what one of ``sharers`` replicas on these may use. Raises ``DeviceError``."""

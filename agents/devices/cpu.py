@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import psutil
 
-from agents.devices.base import Holder, Share, refuse_unknown
+from agents.devices.base import NO_GPU, Holder, Share, refuse_unknown
 from agents.devices.cores import format_cores
-from agents.protocol import DeviceInfo, DeviceUse
+from agents.protocol import Ability, DeviceInfo, DeviceUse
 
 
 class CpuDevices:
@@ -43,6 +43,10 @@ class CpuDevices:
             DeviceInfo(id=id, kind="cpu", memory=self.memory, index=index)
             for index, id in enumerate(self._sets)
         ]
+
+    def checkpoint(self) -> Ability:
+        """It has no memory of its own."""
+        return NO_GPU
 
     def share(self, ids: Sequence[str], sharers: int) -> Share:
         """The devices' cores, divided among the sharers."""

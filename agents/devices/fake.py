@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agents.devices.base import Holder, Share, refuse_unknown
-from agents.protocol import DeviceInfo, DeviceUse
+from agents.devices.base import NO_GPU, Holder, Share, refuse_unknown
+from agents.protocol import Ability, DeviceInfo, DeviceUse
 
 MEMORY = 80 << 30
 
@@ -34,6 +34,10 @@ class FakeDevices:
             )
             for i in self._infos.values()
         ]
+
+    def checkpoint(self) -> Ability:
+        """The fake driver says what it plays."""
+        return NO_GPU
 
     def share(self, ids: Sequence[str], sharers: int) -> Share:
         """Nothing of the machine."""

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from agents.devices.base import Holder, Share, refuse_unknown
-from agents.protocol import DeviceInfo, DeviceUse
+from agents.protocol import Ability, DeviceInfo, DeviceUse
 
 # Errors of the program that runs, not of the device, by NVIDIA's catalogue of XIDs.
 HARMLESS_XIDS = frozenset({13, 31, 43, 45, 68, 137})
 MAKERS = re.compile(r"\b(NVIDIA|Tesla|GeForce|Quadro|Graphics Device)\b")
+
+
+HOST_MEMORY_ONLY = "this agent keeps host memory only, not what lies in a GPU"
 
 
 class NvidiaError(Exception):
@@ -57,6 +60,10 @@ class NvidiaDevices:
                 )
             )
         return infos
+
+    def checkpoint(self) -> Ability:
+        """Not by this agent yet, whatever the driver could do."""
+        return Ability(able=False, reason=HOST_MEMORY_ONLY)
 
     def share(self, ids: Sequence[str], sharers: int) -> Share:
         """Sharers of a GPU all see it; they take turns."""

@@ -26,6 +26,13 @@ async def test_an_agent_says_what_its_node_is(portal: Portal, begin: Begin) -> N
     assert hello.boot
 
 
+async def test_whatever_it_cannot_do_has_a_reason(portal: Portal, begin: Begin) -> None:
+    begin(driver="process", devices="cpu:1")
+    hello = await portal.linked()
+    assert "device_checkpoint" in hello.abilities
+    assert all(ability.able or ability.reason for ability in hello.abilities.values())
+
+
 async def test_a_command_runs_to_its_end(portal: Portal, begin: Begin) -> None:
     begin(driver="process")
     await portal.linked()

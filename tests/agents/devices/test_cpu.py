@@ -40,6 +40,12 @@ def test_a_device_that_is_not_there_is_named() -> None:
         CpuDevices(1, cores=(0,)).share(["cpu9"], 1)
 
 
+def test_there_is_no_device_memory_to_keep_and_it_says_so() -> None:
+    for devices in (CpuDevices(1, cores=(0,)), FakeDevices(1, "H100")):
+        assert not devices.checkpoint().able
+        assert devices.checkpoint().reason
+
+
 def held(key: str, cpu_s: float, *devices: str, memory: int = 0) -> Holder:
     return Holder(key=key, devices=devices, use=Use(cpu_s=cpu_s, memory=memory))
 
