@@ -26,6 +26,9 @@ log = logging.getLogger("tidepool.replica")
 
 RETRY_S = (0.2, 5.0)
 COLLECT_TRIES = 3
+PATIENCE_S = {Act.PREPARE: 60.0, Act.RESTORE: 60.0, Act.COLLECT: 1800.0}
+"""Seconds for which an act is tried again while its error may pass by itself."""
+PASSING = {"portal-unreachable", "store-unreachable"}
 CODE_TRIES = 1000
 HARMLESS = (Act.PREPARE, Act.COLLECT)
 """Acts that nothing depends on when the agent ends in the midst of them."""
@@ -61,6 +64,8 @@ class Replica:
         """How often in a row measuring it was broken off."""
         self._changed = asyncio.Event()
         self._tries = 0
+        self._failing_since: float | None = None
+        self._left_uncollected = False
         self._acting: Act | None = None
         self.post()
 
@@ -70,7 +75,7 @@ class Replica:
             self._renew(desired)
         if (self.desired, self.contact) != (desired, contact):
             self.desired, self.contact = desired, contact
-            self._tries = 0
+            self._tries, self._left_uncollected = 0, False
             self._changed.set()
 
     def _renew(self, desired: Desired) -> None:
@@ -103,7 +108,7 @@ class Replica:
             self.record.stage,
             checkpoint=self.record.fact.checkpoint,
             tried=self.record.tried,
-            collected=bool(self.record.fact.outputs) or self._tries >= COLLECT_TRIES,
+            collected=bool(self.record.fact.outputs) or self._left_uncollected,
             contact=self.contact,
             limited=self.limits == limits_of(self.desired or self.record.desired),
             profiled=profiled(self),
@@ -151,11 +156,14 @@ class Replica:
             log.exception("%s: %s went wrong", self.key, act)
             return await self._failed(act, "agent-error", f"{type(error).__name__}: {error}")
         self._tries = 0
+        self._failing_since = None
         return True
 
     async def _failed(self, act: Act, id: str, sentence: str) -> bool:
         log.warning("%s: %s failed: %s: %s", self.key, act, id, sentence)
         self._tries += 1
+        if self._may_pass(act, id):
+            return False
         told: dict[str, Any] = {"error": id, "detail": sentence}
         if act in (Act.PREPARE, Act.START, Act.RESTORE):
             await self.clear()
@@ -166,8 +174,18 @@ class Replica:
         if act is Act.STORE:
             await self.mark(Stage.FROZEN, **told)
             return True
+        self._left_uncollected = act is Act.COLLECT
         await self.mark(self.record.stage, durable=False, **told)
-        return act is Act.COLLECT and self._tries >= COLLECT_TRIES
+        return self._left_uncollected
+
+    def _may_pass(self, act: Act, id: str) -> bool:
+        """Whether to try again before an error is told: what is told has consequences."""
+        passing = id in PASSING or (act is Act.COLLECT and id == "disk-full")
+        if not passing or act not in PATIENCE_S:
+            return act is Act.COLLECT and self._tries < COLLECT_TRIES
+        now = time.monotonic()
+        self._failing_since = self._failing_since or now
+        return now - self._failing_since < PATIENCE_S[act]
 
     async def clear(self) -> None:
         """Remove what a failed beginning left; best effort, ending the replica does it again."""

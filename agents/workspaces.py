@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import os
 import shutil
 import tempfile
@@ -20,6 +21,7 @@ from agents.sources import SourceError, clone
 
 BLOCK = 1 << 20
 TIMEOUT_S = 60.0
+SERVERS_FAULT = 500
 
 
 class Workspaces:
@@ -105,13 +107,12 @@ class Workspaces:
                     )
                 Path(part.name).replace(path)
             except urllib.error.HTTPError as error:
-                raise DriverError(
-                    "source-refused", f"The portal refused the upload to this node: {error.code}."
-                ) from error
-            except OSError as error:
-                raise DriverError(
-                    "source-unreachable", f"The upload could not be fetched: {error}."
-                ) from error
+                id = "portal-unreachable" if error.code >= SERVERS_FAULT else "source-refused"
+                told = f"The portal refused the upload to this node: {error.code}."
+                raise DriverError(id, told) from error
+            except (urllib.error.URLError, http.client.HTTPException, TimeoutError) as error:
+                told = f"The portal could not be reached for the upload: {error}."
+                raise DriverError("portal-unreachable", told) from error
             finally:
                 Path(part.name).unlink(missing_ok=True)
 

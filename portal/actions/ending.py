@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account
-from portal.actions.checkpoints import condemn, fall_back
+from portal.actions.checkpoints import condemn, fall_back, newest_checkpoint
 from portal.actions.placing import activate, drop_held, end_placement, held_placement, want
 from portal.actions.receipts import open_receipt, present_receipt
 from portal.choices import JobState, MoveKind, Then
@@ -17,7 +17,11 @@ USERS_ERRORS = ("command-", "source-", "archive-", "git-", "upload-", "out-of-me
 """Errors that would be the same on every node: the job fails at once."""
 
 STUMBLES = 3
-"""Failures of the fleet's own in a row before a job is given up."""
+"""Failures of the fleet's own in a row before a job is given up, or paused if it has a checkpoint.
+"""
+
+AVOIDED = timedelta(minutes=2)
+"""How long a job stays away from a node that could not start it."""
 
 CRASH_LOOP_S = 10.0
 """A retry that dies again within this time of its restore is counted as a crash loop."""
@@ -51,7 +55,7 @@ def finish_leaving(job: Job, placement: Placement, now: datetime) -> None:
     job.state = JobState.PAUSED if then == Then.PAUSE else JobState.WAITING
     if then == Then.PAUSE:
         job.pause_asked = False
-        job.sentence = "Paused by its owner; resume it to go on at the same step."
+        job.sentence = _why_paused(job)
     else:
         job.waiting_since = now
     job.save()
@@ -60,6 +64,12 @@ def finish_leaving(job: Job, placement: Placement, now: datetime) -> None:
         activate(job, held, now)
     job_changed(job)
     wake()
+
+
+def _why_paused(job: Job) -> str:
+    if job.stumbles > STUMBLES:
+        return f"Paused after {job.stumbles} failed starts: {job.detail} Resume it to try again."
+    return "Paused by its owner; resume it to go on at the same step."
 
 
 def settle_success(
@@ -147,12 +157,16 @@ def _stumble(job: Job, placement: Placement, first: PlacedReplica, now: datetime
     job.error, job.detail = first.error, first.detail
     if first.error == "image-damaged" and placement.checkpoint is not None:
         condemn(placement.checkpoint, first.detail)
-    if job.stumbles > STUMBLES:
+    if job.stumbles <= STUMBLES:
+        until = (now + AVOIDED).timestamp()
+        job.avoid_nodes = {**job.avoid_nodes, first.node.name: until}
+        placement.then = Then.QUEUE
+    elif newest_checkpoint(job) is not None:
+        # Its work is worth keeping until somebody has seen to the cause.
+        placement.then = Then.PAUSE
+    else:
         job.detail = f"Given up after {job.stumbles} failed starts. The last: {first.detail}"
         placement.then = Then.FAIL
-    else:
-        job.avoid_nodes = sorted({*job.avoid_nodes, first.node.name})
-        placement.then = Then.QUEUE
     job.save()
     want(placement, Want.ABSENT, now)
 

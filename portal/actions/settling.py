@@ -80,7 +80,8 @@ def _runs(job: Job, placement: Placement, now: datetime) -> None:
     job.running_since = now
     job.started_at = job.started_at or now
     job.waiting_since = None
-    job.stumbles, job.avoid_nodes = 0, []
+    if job.stumbles:
+        job.stumbles, job.avoid_nodes, job.error, job.detail = 0, {}, "", ""
     if placement.running_at is None:
         placement.running_at = now
         placement.save()

@@ -85,6 +85,7 @@ def resume_job(user: User, job: Job) -> None:
             locked.state = JobState.WAITING
             locked.waiting_since = now
             locked.sentence = ""
+            locked.stumbles, locked.avoid_nodes = 0, {}
         locked.save()
         job_changed(locked)
         wake()

@@ -78,8 +78,8 @@ class Job(models.Model):
     move_asked = models.BooleanField(default=False)
     wanted_nodes = models.JSONField(default=list)
     """Names of nodes that a person asked it to move to."""
-    avoid_nodes = models.JSONField(default=list)
-    """Names of nodes where it failed to start."""
+    avoid_nodes = models.JSONField(default=dict)
+    """Nodes where it failed to start -> until when it keeps away, in seconds of the epoch."""
     asked_devices = models.PositiveIntegerField(null=True, blank=True)
     """The size that a person asked for; the planner does not grow it beyond."""
     asked_by = models.ForeignKey(
@@ -119,8 +119,3 @@ class Job(models.Model):
     @property
     def tone(self) -> str:
         return TONES[JobState(self.state)]
-
-    @property
-    def network_number(self) -> int:
-        """VXLAN id and interface names: 1 to 2**24 - 1."""
-        return (self.id - 1) % (2**24 - 1) + 1

@@ -158,6 +158,12 @@ def _phase(row: Job, placements: list[Placement], now: datetime) -> planner.Phas
     return planner.Phase.RUNNING if undisturbed else planner.Phase.MOVING
 
 
+def _avoided(row: Job, now: datetime) -> frozenset[planner.NodeId]:
+    """Nodes that failed to start it not long ago."""
+    until = row.avoid_nodes.items()
+    return frozenset(planner.NodeId(name) for name, end in until if end > now.timestamp())
+
+
 def _seats(placements: Iterable[Placement]) -> tuple[planner.Seat, ...]:
     return tuple(
         planner.Seat(
@@ -200,7 +206,7 @@ def _job(
         seats=_seats(_holding(placements)),
         kept_on=_seats(p for p in placements if p.state == PlacementState.PARKED),
         wanted_nodes=frozenset(planner.NodeId(name) for name in row.wanted_nodes),
-        avoid_nodes=frozenset(planner.NodeId(name) for name in row.avoid_nodes),
+        avoid_nodes=_avoided(row, now),
         move_asked=row.move_asked,
         asked_devices=row.asked_devices,
         has_image=has_image,

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
+from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from agents import acts, replica
+from agents.checkpoints import StoreUnreachableError
+from agents.lifecycle import Act
 from agents.protocol import Image, ReplicaFact, State, Want
 from tests.agents.conftest import Begin
 from tests.agents.portal import Portal, wish
@@ -110,6 +116,61 @@ async def test_a_missing_image_fails_with_its_id(portal: Portal, begin: Begin) -
     await portal.want(wish(1, image=Image(manifest="ab" * 32)))
     failed = await portal.fact(State.FAILED)
     assert failed.error == "image-damaged"
+
+
+async def test_a_store_that_is_away_for_a_moment_fails_no_restore(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, "forever", want=Want.STORED, checkpoint=1))
+    image = Image(manifest=(await portal.stored(1)).manifest)
+    away = Away(monkeypatch, acts, "fetch_image")
+    await portal.want(wish(1, image=image, epoch=2))
+    while away.asked < 2:
+        await asyncio.sleep(0.01)
+    away.back()
+    await portal.fact(State.RUNNING, epoch=2)
+    assert all(not fact.error for fact in portal.history if fact.epoch == 2)
+
+
+async def test_a_store_that_stays_away_is_told(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(replica.PATIENCE_S, Act.RESTORE, 0.0)
+    Away(monkeypatch, acts, "fetch_image")
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, image=Image(manifest="ab" * 32)))
+    assert (await portal.fact(State.FAILED)).error == "store-unreachable"
+
+
+async def test_outputs_wait_for_the_store_to_come_back(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    away = Away(monkeypatch, acts, "store_tree")
+    begin(driver="process")
+    await portal.linked()
+    await portal.want(wish(1, "true"))
+    await portal.fact(State.EXITED)
+    while away.asked < 2:
+        await asyncio.sleep(0.01)
+    assert not portal.facts[1, 0, 1].error, "told of an error, the portal would end it"
+    away.back()
+    await portal.until(lambda: portal.facts[1, 0, 1].outputs)
+
+
+class Away:
+    """A store that does not answer until it is ``back``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str) -> None:
+        self.asked = 0
+        self.back = partial(monkeypatch.setattr, module, name, getattr(module, name))
+        monkeypatch.setattr(module, name, self._refuse)
+
+    def _refuse(self, *_: object) -> None:
+        self.asked += 1
+        raise StoreUnreachableError("The store is away.")
 
 
 async def test_the_cut_can_be_asked_for_before_it_runs(portal: Portal, begin: Begin) -> None:

@@ -73,7 +73,7 @@ def test_a_portal_that_is_away_is_named(tmp_path: Path) -> None:
     workspaces = Workspaces(tmp_path, portal="http://127.0.0.1:9", token="t")
     with pytest.raises(DriverError) as refusal:
         workspaces.prepare("j1-r0-e1", source("a"))
-    assert refusal.value.id == "source-unreachable"
+    assert refusal.value.id == "portal-unreachable"
     assert list(workspaces.uploads.iterdir()) == []
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agents.protocol import Want
+from portal.actions.ending import AVOIDED, STUMBLES
 from portal.actions.steering import cancel_job, migrate_job, pause_job, resize_job, resume_job
 from portal.models import Checkpoint, Node, Placement
 from portal.refusals import Refused
@@ -193,6 +194,53 @@ def test_a_start_that_fails_through_the_node_is_tried_elsewhere(town: Town) -> N
     town.node("n2", 1)
     town.rest()
     assert town.where(job) == ["n2"]
+
+
+def test_a_node_that_failed_once_is_tried_again_later(town: Town) -> None:
+    only = town.node("n1", 1)
+    only.fails[Want.RUNNING] = ("restore-failed", "criu said no")
+    job = town.submit()
+    town.rest()
+    only.fails.clear()
+    town.rest()
+    assert town.where(job) == []
+    town.pass_time(AVOIDED.total_seconds() + 1)
+    town.rest()
+    assert town.where(job) == ["n1"]
+    job.refresh_from_db()
+    assert (job.error, job.detail, job.avoid_nodes) == ("", "", {})
+
+
+def test_what_cannot_be_restored_anywhere_is_paused_and_not_lost(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit()
+    town.rest()
+    pause_job(town.user, job)
+    town.rest()
+    resume_job(town.user, job)
+    puppet.fails[Want.RUNNING] = ("store-unreachable", "The store is away.")
+    for _ in range(STUMBLES + 2):
+        town.rest()
+        town.pass_time(AVOIDED.total_seconds() + 1)
+    job.refresh_from_db()
+    assert (job.state, job.stumbles) == ("paused", STUMBLES + 1)
+    assert "The store is away." in job.sentence
+    puppet.fails.clear()
+    resume_job(town.user, job)
+    town.rest()
+    assert town.where(job) == ["n1"]
+    assert job.placements.get(state="active").checkpoint is not None
+
+
+def test_what_never_began_is_given_up_after_some_failed_starts(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    puppet.fails[Want.RUNNING] = ("portal-unreachable", "The portal is away.")
+    job = town.submit()
+    for _ in range(STUMBLES + 2):
+        town.rest()
+        town.pass_time(AVOIDED.total_seconds() + 1)
+    job.refresh_from_db()
+    assert (job.state, job.stumbles) == ("failed", STUMBLES + 1)
 
 
 def test_a_users_mistake_fails_the_job_at_once(town: Town) -> None:
