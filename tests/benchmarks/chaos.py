@@ -1,11 +1,14 @@
 """Harm at random while jobs are moved: ``python -m tests.benchmarks.chaos --json``.
 
-Two services over several replicas are moved, resized and checkpointed at random, while agents,
-portal, workers and broker are killed with signal 9 and hosts' wires are cut, some for longer than
-the lease. In the end all is mended. ``lost_jobs``: jobs that do not go on then. ``ranks_twice``:
-ranks that computed in two places by turns, by the times that each wrote into its workspace.
-``wrong_lines``: printed states that an undisturbed run would not have. ``leaked``: containers,
-control groups, interfaces and mounts that are left when the jobs were cancelled.
+Jobs over several replicas are moved, resized, checkpointed, paused and cancelled at random, while
+agents, portal, workers, beat and broker are killed with signal 9, hosts lose their wires (some for
+longer than the lease) or their power, the portal hangs, and the store's disk is full. An operation
+counts when the portal has taken it. In the end all is mended. ``lost_jobs``: jobs that have ended
+though nobody cancelled them, or do not go on then. ``ranks_twice``: ranks that computed in two
+places by turns, by the times that each wrote into its workspace. ``wrong_lines``: printed states
+that an undisturbed run would not have. ``leaked``: containers, control groups, interfaces and
+mounts on the hosts, chunks and manifests in the store, and processes, that are left when all jobs
+were cancelled. Whatever is not zero comes with what is needed to understand it.
 """
 
 from __future__ import annotations
@@ -14,7 +17,9 @@ import argparse
 import collections
 import contextlib
 import json
+import os
 import random
+import sys
 import tempfile
 import threading
 import time
@@ -26,129 +31,200 @@ import httpx
 
 from portal.demo.fleet import ENDED, Fleet, NotSoError
 from tests.fleets.conftest import HOSTS
-from tests.fleets.fleet import LEASE_S, HostFleet
+from tests.fleets.disk import SmallDisk
+from tests.fleets.evidence import evidence
+from tests.fleets.fleet import HostFleet
+from tests.fleets.harm import Harm
+from tests.fleets.remains import stray_chunks, stray_processes
 from tests.fleets.service import Service, Ticks
 from tests.product import wait_for
 
-PARTS = ("portal", "worker-cycle", "worker-work", "broker", *HOSTS)
 ACTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("migrate", {}),
     ("migrate", {}),
     ("resize", {"devices": 1}),
     ("resize", {"devices": 2}),
     ("checkpoint", {}),
+    ("checkpoint", {}),
+    ("pause", {}),
+    ("cancel", {}),
 )
+PAUSE_S = (0.0, 1.5)
+"""Between an operation and the harm, and between the harm and the next operation."""
+TAKEN_WITHIN_S = 20.0
 AGAIN_WITHIN_S = 240.0
+JOBS = 2
+PACE = 0.05
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true", help="print one JSON object only")
     parser.add_argument("--operations", type=int, default=100)
+    parser.add_argument("--seconds", type=float, default=1200.0, help="begin no operation later")
     parser.add_argument("--seed", type=int, default=1)
     told = parser.parse_args()
-    figures = measure(operations=told.operations, seed=told.seed)
+    figures = measure(operations=told.operations, seconds=told.seconds, seed=told.seed)
     print(json.dumps(figures, indent=None if told.json else 2))
 
 
-def measure(*, operations: int = 100, seed: int = 1) -> dict[str, Any]:
+def measure(*, operations: int = 100, seconds: float = 1200.0, seed: int = 1) -> dict[str, Any]:
     """Start a fleet, harm it, and answer what came of it."""
-    chance = random.Random(seed)
     began = time.monotonic()
-    with (
-        tempfile.TemporaryDirectory(prefix="tidepool-") as name,
-        HostFleet(Path(name) / "home", HOSTS) as hosts,
-    ):
-        fleet = Fleet(hosts.url, hosts.token("ana"), "vision")
-        with contextlib.closing(fleet):
-            services = [Service(fleet, replicas=2, fewest_devices=1) for _ in range(2)]
-            for service in services:
-                service.wait_for_step(3)
-            with watching(hosts, services) as ticks:
-                done = harm(hosts, services, operations, chance)
-                mend(hosts)
-                lost = [said(service) for service in services if not goes_on(service)]
-            figures = {
-                "operations": sum(done.values()),
-                "harm": dict(sorted(done.items())),
-                "lost_jobs": len(lost),
-                "lost": lost,
-                "ranks_twice": sum(len(each.overlaps()) for each in ticks),
-                "wrong_lines": sum(len(service.wrong()) for service in services),
-                "interruptions": interruptions(services),
-                "leaked": len(left := leaked(hosts, services)),
-                "left": left[:10],
-            }
-            for each in ticks:
-                each.close()
-    return {**figures, "seconds": round(time.monotonic() - began)}
+    with tempfile.TemporaryDirectory(prefix="tidepool-") as name:
+        home = Path(name) / "home"
+        with SmallDisk(home / "store") as disk, HostFleet(home, HOSTS) as hosts:
+            fleet = Fleet(hosts.url, hosts.token("ana"), "vision")
+            chance = random.Random(seed)
+            with contextlib.closing(fleet):
+                ordeal = Ordeal(hosts, fleet, Harm(hosts, disk, chance), chance)
+                with ordeal.watching():
+                    ordeal.endure(operations, began + seconds)
+                figures = ordeal.figures()
+        left = stray_processes(home)
+    figures["leaked"] += len(left)
+    figures["left"] += left
+    figures["load"] = round(os.getloadavg()[1], 1)
+    return {"seed": seed, **figures, "seconds": round(time.monotonic() - began)}
 
 
-@contextlib.contextmanager
-def watching(hosts: HostFleet, services: list[Service]) -> Iterator[list[Ticks]]:
-    """Take hold of every replica's file of times as soon as it is there."""
-    ticks = [Ticks(hosts, service.job) for service in services]
-    over = threading.Event()
+class Ordeal:
+    """Jobs that are asked for this and that while harm is done to their fleet."""
 
-    def look() -> None:
-        while not over.wait(0.1):
-            for each in ticks:
-                each.look()
+    def __init__(self, hosts: HostFleet, fleet: Fleet, harm: Harm, chance: random.Random) -> None:
+        self.hosts, self.fleet, self.harm, self.chance = hosts, fleet, harm, chance
+        self.taken: collections.Counter[str] = collections.Counter()
+        self.refused = 0
+        self.trouble = ""
+        """What the fleet itself did not come back from."""
+        self.story: list[str] = []
+        self.jobs: list[Service] = []
+        self.cancelled: list[Service] = []
+        self.lost: list[Service] = []
+        self.ticks: dict[int, Ticks] = {}
+        for _ in range(JOBS):
+            self._submit()
 
-    thread = threading.Thread(target=look)
-    thread.start()
-    try:
-        yield ticks
-    finally:
-        over.set()
-        thread.join()
+    def _submit(self) -> None:
+        service: Service = wait_for(self._taken, "a job to be taken", AGAIN_WITHIN_S)
+        self.ticks[service.job] = Ticks(self.hosts, service.job)
+        self.jobs.append(service)
+        self._tell(f"job {service.job} submitted")
 
+    def _taken(self) -> Service | None:
+        with contextlib.suppress(NotSoError):
+            return Service(self.fleet, replicas=2, fewest_devices=1, pace=PACE)
+        return None
 
-def harm(
-    hosts: HostFleet, services: list[Service], operations: int, chance: random.Random
-) -> collections.Counter[str]:
-    """Ask for something and break something, so many times; answer what was broken."""
-    done: collections.Counter[str] = collections.Counter()
-    for _ in range(operations):
-        act, told = chance.choice(ACTS)
-        # Refused where the job or the portal is not in a state for it just now.
-        with contextlib.suppress(httpx.HTTPError, AssertionError):
-            chance.choice(services).steer(act, told)
-        time.sleep(chance.uniform(0.0, 2.0))
-        part = chance.choice([*PARTS, "cut", "cut"])
-        if part == "cut":
-            done["cut" if cut(hosts, chance) else "cut for longer than the lease"] += 1
-        else:
-            done["agent" if part in HOSTS else part] += 1
-            hosts.kill(part)
-        time.sleep(chance.uniform(0.0, 2.0))
-    return done
+    def _tell(self, what: str) -> None:
+        self.story.append(f"{time.strftime('%H:%M:%S')} {what}")
+        print(self.story[-1], file=sys.stderr, flush=True)
 
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """Take hold of every replica's file of times as soon as it is there."""
+        over = threading.Event()
 
-def cut(hosts: HostFleet, chance: random.Random) -> bool:
-    """Cut a host off for a while; False when it was for longer than the lease."""
-    host = hosts.host(chance.choice(HOSTS))
-    short = chance.random() < 0.7
-    host.cut()
-    time.sleep(chance.uniform(0.2, 5.0) if short else LEASE_S * 1.5)
-    host.join()
-    return short
+        def look() -> None:
+            while not over.wait(0.1):
+                for each in list(self.ticks.values()):
+                    each.look()
 
+        thread = threading.Thread(target=look)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
 
-def mend(hosts: HostFleet) -> None:
-    for host in hosts.switch.hosts.values():
-        host.join()
-    wait_for(hosts.healthy, "the fleet to be healthy", AGAIN_WITHIN_S)
+    def endure(self, operations: int, until: float) -> None:
+        """Go through all of it, then see who goes on."""
+        try:
+            self.go_through(operations, until)
+            self.look_back()
+        except (AssertionError, NotSoError, httpx.HTTPError) as error:
+            self.trouble = str(error)
+            self.harm.mend()
+
+    def go_through(self, operations: int, until: float) -> None:
+        """Ask for something and break something, so many times."""
+        while sum(self.taken.values()) < operations and time.monotonic() < until:
+            self._ask()
+            time.sleep(self.chance.uniform(*PAUSE_S))
+            self._tell(self.harm.strike())
+            time.sleep(self.chance.uniform(*PAUSE_S))
+
+    def _ask(self) -> None:
+        """One operation on one of the jobs; a paused one can only be resumed or cancelled."""
+        act, told = self.chance.choice(ACTS)
+        service = self.chance.choice(self.jobs)
+        until = time.monotonic() + TAKEN_WITHIN_S
+        while time.monotonic() < until:
+            with contextlib.suppress(httpx.HTTPError):
+                if act != "cancel" and service.told()["state"] == "paused":
+                    act, told = "resume", {}
+                answer = self.fleet.http.post(f"jobs/{service.job}/{act}/", json=told)
+                if answer.status_code == 202:
+                    self.taken[act] += 1
+                    self._tell(f"job {service.job} {act} {told or ''}")
+                    if act == "cancel":
+                        self.jobs.remove(service)
+                        self.cancelled.append(service)
+                        self._submit()
+                    return
+            time.sleep(0.2)
+        self.refused += 1
+
+    def look_back(self) -> None:
+        """Mend everything, and see who goes on."""
+        self.harm.mend()
+        wait_for(self.hosts.healthy, "the fleet to be healthy", AGAIN_WITHIN_S)
+        self.lost = [service for service in self.jobs if not goes_on(service)]
+
+    def figures(self) -> dict[str, Any]:
+        """End all that runs and answer the counts."""
+        everyone = [*self.jobs, *self.cancelled]
+        twice = [line for each in self.ticks.values() for line in each.overlaps()]
+        wrong = [line for service in everyone for line in service.wrong()]
+        lost = {service.job: said(service) for service in self.lost}
+        left = leaked(self.hosts, self.fleet)
+        found = {
+            "trouble": self.trouble,
+            "operations": sum(self.taken.values()),
+            "taken": dict(sorted(self.taken.items())),
+            "not_taken": self.refused,
+            "harm": dict(sorted(self.harm.done.items())),
+            "jobs": len(everyone),
+            "lost_jobs": len(lost),
+            "lost": lost,
+            "ranks_twice": len(twice),
+            "wrong_lines": len(wrong),
+            "wrong": [*twice, *wrong][:10],
+            "interruptions": interruptions(everyone),
+            "leaked": len(left),
+            "left": left[:10],
+        }
+        if self.trouble or lost or twice or wrong or left:
+            found["story"] = self.story
+            found["evidence"] = evidence(self.hosts, everyone)
+        for each in self.ticks.values():
+            each.close()
+        return found
 
 
 def goes_on(service: Service) -> bool:
-    """Whether it computes again before long."""
+    """Whether it computes again before long; one that is paused is resumed."""
+
+    def runs() -> bool:
+        state = service.told()["state"]
+        if state == "paused":
+            service.steer("resume", {})
+        return state in {"running", *ENDED}
+
     try:
-        told = wait_for(
-            lambda: (job := service.told())["state"] in {"running", *ENDED} and job,
-            "the job to run",
-            AGAIN_WITHIN_S,
-        )
-        if told["state"] in ENDED:
+        wait_for(runs, "the job to run", AGAIN_WITHIN_S)
+        if service.told()["state"] in ENDED:
             return False
         service.wait_for_more()
     except (AssertionError, NotSoError):
@@ -169,14 +245,14 @@ def interruptions(services: list[Service]) -> dict[str, int]:
     return dict(sorted(collections.Counter(kinds).items()))
 
 
-def leaked(hosts: HostFleet, services: list[Service]) -> list[str]:
-    """Cancel the jobs and answer what stays on the hosts."""
-    for service in services:
+def leaked(hosts: HostFleet, fleet: Fleet) -> list[str]:
+    """Cancel all jobs and answer what stays on the hosts and in the store."""
+    for job in fleet.live():
         with contextlib.suppress(NotSoError):
-            service.fleet.cancel(service.job)
+            fleet.cancel(job)
     with contextlib.suppress(AssertionError):
         wait_for(lambda: not hosts.leftovers(), "hosts to be empty", AGAIN_WITHIN_S)
-    return hosts.leftovers()
+    return [*hosts.leftovers(), *stray_chunks(hosts)]
 
 
 if __name__ == "__main__":

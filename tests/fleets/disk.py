@@ -1,0 +1,45 @@
+"""A disk of a few hundred megabytes for a test fleet, which can be filled and emptied again."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+
+class SmallDisk:
+    """A file system in memory, mounted at ``path``. A context manager: leaving it unmounts it."""
+
+    def __init__(self, path: Path, *, size: int = 512 * 1024**2) -> None:
+        self.path = path
+        self.size = size
+        self._balloon = path / "balloon"
+
+    def __enter__(self) -> Self:
+        self.path.mkdir(parents=True)
+        told = f"size={self.size},mode=0755"
+        subprocess.run(["mount", "-t", "tmpfs", "-o", told, "tmpfs", self.path], check=True)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        subprocess.run(["umount", "--lazy", self.path], check=True)
+
+    def fill(self) -> None:
+        """Take all the room that is left."""
+        file = os.open(self._balloon, os.O_WRONLY | os.O_CREAT, 0o600)
+        try:
+            disk = os.fstatvfs(file)
+            os.posix_fallocate(file, 0, max(1, disk.f_bavail * disk.f_frsize))
+        finally:
+            os.close(file)
+
+    def empty(self) -> None:
+        """Give the room back."""
+        self._balloon.unlink(missing_ok=True)
