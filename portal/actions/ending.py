@@ -136,14 +136,8 @@ def _may_retry(job: Job, placement: Placement, now: datetime) -> bool:
 
 def _retry(job: Job, placement: Placement, now: datetime) -> None:
     job.retried += 1
-    account(job, now)
-    if present_receipt(job) is None:
-        receipt = open_receipt(
-            job, placement, MoveKind.RETRY, now, reason="retry",
-            sentence=f"{job.detail} Retry {job.retried} of {job.retries}.",
-        )  # fmt: skip
-        receipt.lost_s = fall_back(job)
-        receipt.save()
+    sentence = f"{job.detail} Retry {job.retried} of {job.retries}."
+    _go_back(job, placement, MoveKind.RETRY, now, reason="retry", sentence=sentence)
     job.state = JobState.MOVING
     job.save()
     placement.then = Then.RETRY
@@ -151,12 +145,31 @@ def _retry(job: Job, placement: Placement, now: datetime) -> None:
     job_changed(job)
 
 
+def _go_back(
+    job: Job, placement: Placement, kind: MoveKind, now: datetime, *, reason: str, sentence: str
+) -> None:
+    """Book what is lost by going on from the newest checkpoint, on the receipt under way if any."""
+    account(job, now)
+    receipt = present_receipt(job) or open_receipt(
+        job, placement, kind, now, reason=reason, sentence=sentence
+    )
+    receipt.lost_s += fall_back(job)
+    stops = [replica.stopped_at for replica in placement.replicas.all() if replica.stopped_at]
+    receipt.stopped_at = receipt.stopped_at or min(stops, default=now.timestamp())
+    receipt.left_at = now
+    receipt.save()
+    job.running_since = None
+
+
 def _stumble(job: Job, placement: Placement, first: PlacedReplica, now: datetime) -> None:
-    """The fleet could not start or restore it: try elsewhere, and give it up after a few times."""
+    """The fleet could not start, restore or keep it: try elsewhere, but not again and again."""
     job.stumbles += 1
     job.error, job.detail = first.error, first.detail
     if first.error == "image-damaged" and placement.checkpoint is not None:
         condemn(placement.checkpoint, first.detail)
+    if placement.running_at is not None or present_receipt(job) is not None:
+        told = f"{first.node.name}: {first.detail}"
+        _go_back(job, placement, MoveKind.RECOVER, now, reason=first.error, sentence=told)
     if job.stumbles <= STUMBLES:
         until = (now + AVOIDED).timestamp()
         job.avoid_nodes = {**job.avoid_nodes, first.node.name: until}
@@ -176,18 +189,9 @@ def lose(job: Job, placement: Placement, sentence: str, now: datetime) -> None:
     if job.ended:
         end_placement(job, placement, now)
         return
-    account(job, now)
-    lost = fall_back(job)
-    receipt = present_receipt(job) or open_receipt(
-        job, placement, MoveKind.RECOVER, now, reason="node-lost", sentence=sentence
-    )
-    receipt.lost_s += lost
-    receipt.stopped_at = receipt.stopped_at or now.timestamp()
-    receipt.left_at = now
-    receipt.save()
+    _go_back(job, placement, MoveKind.RECOVER, now, reason="node-lost", sentence=sentence)
     drop_held(job)
     end_placement(job, placement, now)
-    job.running_since = None
     job.moves += 1
     paused = job.pause_asked or placement.then == Then.PAUSE
     job.state = JobState.PAUSED if paused else JobState.WAITING

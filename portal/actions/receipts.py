@@ -56,8 +56,13 @@ def note_stopped(job: Job, placement: Placement, now: datetime) -> None:
     move = present_receipt(job)
     if move is None:
         return
-    replicas = list(placement.replicas.all())
     move.left_at = now
+    if move.kind in (MoveKind.RECOVER, MoveKind.RETRY):
+        # Nothing was stored: what the replicas tell of that is from an earlier checkpoint.
+        move.save()
+        tell(job)
+        return
+    replicas = list(placement.replicas.all())
     stops = [replica.stopped_at for replica in replicas if replica.stopped_at]
     move.stopped_at = min(stops) if stops else now.timestamp()
     move.phases = slowest(replica.phases for replica in replicas)

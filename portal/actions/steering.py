@@ -7,6 +7,7 @@ from datetime import datetime
 from django.utils import timezone
 
 from agents.protocol import Want
+from portal.actions.accounting import account
 from portal.actions.checkpoints import begin_checkpoint, discard_checkpoint
 from portal.actions.ending import end_job
 from portal.actions.leaving import may_leave
@@ -162,6 +163,8 @@ def take_checkpoint(job: Job, now: datetime) -> bool:
     placement = present_placement(job)
     if placement is None or job.remedy != Remedy.TRANSPARENT or not may_leave(job, placement):
         return False
+    account(job, now)
+    job.save()
     begin_checkpoint(job, placement, now, periodic=True)
     want(placement, Want.STORED if job.replicas == 1 else Want.FROZEN, now)
     return True

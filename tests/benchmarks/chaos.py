@@ -159,7 +159,7 @@ class Ordeal:
         """One operation on one of the jobs; a paused one can only be resumed or cancelled."""
         act, told = self.chance.choice(ACTS)
         service = self.chance.choice(self.jobs)
-        until = time.monotonic() + TAKEN_WITHIN_S
+        until, said = time.monotonic() + TAKEN_WITHIN_S, ""
         while time.monotonic() < until:
             with contextlib.suppress(httpx.HTTPError):
                 if act != "cancel" and service.told()["state"] == "paused":
@@ -173,8 +173,10 @@ class Ordeal:
                         self.cancelled.append(service)
                         self._submit()
                     return
+                said = answer.text[:200]
             time.sleep(0.2)
         self.refused += 1
+        self._tell(f"job {service.job} {act} not taken: {said}")
 
     def look_back(self) -> None:
         """Mend everything, and see who goes on."""

@@ -79,8 +79,12 @@ class Harm:
         return f"{part} away for longer than the lease"
 
     def _halt(self, name: str) -> str:
+        """Power is away for longer than the lease: a host would take as long to come up again.
+
+        Its kernel lives on here, and would tell the peers of the processes' end before.
+        """
         self.fleet.halt(name)
-        time.sleep(self.chance.uniform(*SHORT_CUT_S))
+        time.sleep(self.chance.uniform(*LONG_CUT_S))
         self.fleet.host(name).join()
         return "power lost"
 

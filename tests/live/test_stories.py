@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from agents.protocol import Want
+from agents.protocol import Facts, ReplicaFact, State, Want
 from portal.actions.ending import AVOIDED, STUMBLES
-from portal.actions.steering import cancel_job, migrate_job, pause_job, resize_job, resume_job
+from portal.actions.facts import accept_facts
+from portal.actions.steering import (
+    cancel_job,
+    checkpoint_job,
+    migrate_job,
+    pause_job,
+    resize_job,
+    resume_job,
+)
 from portal.models import Checkpoint, Node, Placement
 from portal.refusals import Refused
 from tests.live.puppets import STILL, Town
@@ -164,7 +172,9 @@ def test_a_lost_node_sends_its_job_back_to_the_last_checkpoint(town: Town) -> No
     reconcile_and_rest(town)
     assert town.where(job) == ["n2"]
     assert job.placements.get(state="active").checkpoint is not None
-    assert job.receipts.get().kind == "recover"
+    receipt = job.receipts.get()
+    assert receipt.kind == "recover"
+    assert receipt.lost_s >= 31, "what it did since the checkpoint"
     assert job.epoch == 2
 
 
@@ -194,6 +204,28 @@ def test_a_start_that_fails_through_the_node_is_tried_elsewhere(town: Town) -> N
     town.node("n2", 1)
     town.rest()
     assert town.where(job) == ["n2"]
+
+
+def test_a_replica_that_vanishes_costs_what_was_done_since_the_checkpoint(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    town.node("n2", 1)
+    job = town.submit()
+    town.rest()
+    (here,) = town.where(job)
+    puppet = town.puppets[here]
+    checkpoint_job(town.user, job)
+    town.rest()
+    (key,) = puppet.replicas
+    vanished = {"error": "node-restarted", "detail": "The machine was restarted."}
+    told = ReplicaFact(job=key[0], rank=key[1], epoch=key[2], state=State.FAILED, **vanished)
+    accept_facts(puppet.node.id, Facts(number=0, replicas=[told]))
+    receipt = job.receipts.get(kind="recover")
+    assert receipt.sentence == f"{here}: The machine was restarted."
+    town.rest()
+    assert town.where(job) == ["n2" if here == "n1" else "n1"]
+    receipt.refresh_from_db()
+    assert receipt.resumed_at is not None
+    assert job.placements.get(state="active").checkpoint is not None
 
 
 def test_a_node_that_failed_once_is_tried_again_later(town: Town) -> None:
