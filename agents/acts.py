@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.checkpoints import CheckpointError, fetch_image, store_tree
+from agents.bringing import Brought, bring, settle
+from agents.checkpoints import CheckpointError, store_tree
 from agents.drivers.base import DriverError
 from agents.guard import write_target
 from agents.lifecycle import Act, Stage
 from agents.limiting import limit, limits_of, profile
 from agents.node import thread
 from agents.protocol import Desired
+from agents.record import owner_of
 from agents.saving import store
 from agents.timing import CLEAN, Stopwatch
 
@@ -61,27 +63,38 @@ async def start(replica: Replica) -> None:
 async def restore(replica: Replica) -> None:
     """Fetch the image and make the replica from it, frozen and with its gate closed.
 
-    A parked one has its image and its workspace in its folder already.
+    A parked one has its image and its workspace in its folder already. What this node keeps of the
+    replica is not fetched again; should that prove of no use, it is dropped and all is fetched.
     """
     node, desired, watch = replica.node, _desired(replica), Stopwatch()
-    task = node.task(desired)
-    images, workspace = task.folder / "images", task.folder / "workspace"
+    task, owner = node.task(desired), owner_of(desired)
     parked = replica.record.stage is Stage.PARKED
     if not parked:
         await replica.mark(Stage.RESTORING)
     await thread(node.driver.remove, task)
-    if not parked:
-        assert desired.image is not None
-        with watch.phase("fetch"):
-            chunks = await thread(lambda: node.store)
-            await thread(fetch_image, chunks, desired.image.manifest, images, workspace)
-    open_output(replica)
-    with watch.phase("restore"):
-        await thread(node.driver.restore, task, images)
-    replica.limits = limits_of(desired)
-    await thread(write_target, node.driver, task)
-    await replica.mark(Stage.RESTORED, phases=watch.seconds, **CLEAN)
-    await thread(shutil.rmtree, images, ignore_errors=True)
+    with node.kept.hold(owner):
+        brought = Brought(images=task.folder / "images")
+        if not parked:
+            assert desired.image is not None
+            with watch.phase("fetch"):
+                brought = await thread(bring, node, owner, desired.image.manifest, task.folder)
+        open_output(replica)
+        try:
+            with watch.phase("restore"):
+                await thread(node.driver.restore, task, brought.images)
+        except DriverError as error:
+            if not brought.kept:
+                raise
+            log.warning("%s: all of its image is fetched, because: %s", replica.key, error)
+            assert desired.image is not None
+            manifest = desired.image.manifest
+            brought = await thread(bring, node, owner, manifest, task.folder, whole=True)
+            with watch.phase("restore"):
+                await thread(node.driver.restore, task, brought.images)
+        replica.limits = limits_of(desired)
+        await thread(write_target, node.driver, task)
+        await replica.mark(Stage.RESTORED, phases=watch.seconds, **CLEAN)
+    await thread(settle, node, owner, brought, task.folder / "images")
 
 
 async def freeze(replica: Replica) -> None:

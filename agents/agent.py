@@ -29,12 +29,14 @@ from agents.protocol import (
     Want,
     Welcome,
 )
-from agents.record import Record, key_of, new_record
+from agents.record import Record, key_of, new_record, owner_of
 from agents.replica import Replica
 from agents.telemetry import Meter, tell_telemetry
 
 log = logging.getLogger("tidepool.agent")
 
+TIDY_S = 10.0
+"""Seconds between two looks at the images that are kept on the node."""
 PROBE_S = 10.0
 """Seconds between two looks at the health of the devices."""
 
@@ -60,6 +62,7 @@ class Agent:
                 group.create_task(self.link.run())
                 group.create_task(self._obey())
                 group.create_task(self.node.lease.watch(self._lapse))
+                group.create_task(self._tidy())
         finally:
             if self.node.config.on_stop == "park":
                 await self.park()
@@ -164,6 +167,12 @@ class Agent:
             with contextlib.suppress(DriverError, OSError):
                 await thread(self.node.driver.remove, self.node.bare_task(key))
                 await thread(self.node.workspaces.remove, key)
+
+    async def _tidy(self) -> None:
+        while True:
+            owners = {owner_of(replica.record.desired) for replica in self.replicas.values()}
+            await thread(self.node.kept.tidy, owners)
+            await asyncio.sleep(TIDY_S)
 
     def _lapse(self) -> None:
         if self.replicas:

@@ -11,7 +11,7 @@ from typing import ParamSpec, TypeVar
 
 import psutil
 
-from agents.checkpoints import Store, open_store
+from agents.checkpoints import Kept, Store, open_store
 from agents.config import Config
 from agents.devices.base import Devices
 from agents.drivers.base import Driver, Task
@@ -52,6 +52,7 @@ class Node:
         self.measuring = asyncio.Lock()
         """Held while a replica is measured: one at a time, so that none disturbs another."""
         self.lease = Lease(config.state / "lease")
+        self.kept = Kept(config.state / "kept", config.kept_bytes)
         self.workspaces = Workspaces(
             config.state, portal=config.portal, token=config.token, cache_bytes=config.cache_bytes
         )

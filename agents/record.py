@@ -40,6 +40,11 @@ def key_of(desired: Desired) -> str:
     return f"j{desired.job}-r{desired.rank}-e{desired.epoch}"
 
 
+def owner_of(desired: Desired) -> str:
+    """The name of a replica on whatever node and in whatever placement, e.g. ``j7-r0``."""
+    return f"j{desired.job}-r{desired.rank}"
+
+
 def new_record(desired: Desired, boot: str) -> Record:
     """The record of a replica that was never here."""
     return Record(

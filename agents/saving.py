@@ -7,6 +7,7 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.checkpoints import CheckpointError, Manifest, Store, Stored, store_image
@@ -14,6 +15,7 @@ from agents.drivers.base import Task
 from agents.lifecycle import Stage
 from agents.node import thread
 from agents.protocol import Desired, Want
+from agents.record import owner_of
 from agents.timing import CLEAN, Stopwatch
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ async def store(replica: Replica) -> None:
         node.outputs.flush(replica.key, 1.0), _put(replica, task, watch, captured=None)
     )
     await _note(replica, Stage.STORED, desired.checkpoint, stored, watch)
-    await thread(shutil.rmtree, images, ignore_errors=True)
+    await _keep(replica, stored, images)
 
 
 def _still(replica: Replica, desired: Desired) -> bool:
@@ -83,14 +85,23 @@ async def _finish(
 ) -> None:
     """See a captured checkpoint into the store while the replica runs; a failure is only noted."""
     await released.wait()
+    images = task.folder / "images"
     try:
-        await _note(replica, replica.record.stage, number, await put, watch)
+        stored = await put
+        await _note(replica, replica.record.stage, number, stored, watch)
+        await _keep(replica, stored, images)
     except (CheckpointError, OSError) as error:
         log.warning("%s: checkpoint %d was not stored: %s", replica.key, number, error)
         id = getattr(error, "id", "store-failed")
         await replica.mark(replica.record.stage, durable=False, error=id, detail=str(error))
     finally:
-        await thread(shutil.rmtree, task.folder / "images", ignore_errors=True)
+        await thread(shutil.rmtree, images, ignore_errors=True)
+
+
+async def _keep(replica: Replica, stored: Stored, images: Path) -> None:
+    """Let the dumped images stay on this node, where the replica may be restored from them."""
+    kept, owner = replica.node.kept, owner_of(replica.record.desired)
+    await thread(kept.keep, owner, stored.manifest_key, stored.manifest, images)
 
 
 async def _put(

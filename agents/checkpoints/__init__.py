@@ -10,18 +10,22 @@ from agents.checkpoints.errors import (
     StoreFullError,
     StoreUnreachableError,
 )
+from agents.checkpoints.kept import Kept
+from agents.checkpoints.leaning import Base
 from agents.checkpoints.manifest import Manifest
 from agents.checkpoints.outputs import Download, StoredFile, list_files, open_file, zip_files
 from agents.checkpoints.restore import Fetched, fetch_image, fetch_tree
 from agents.checkpoints.store import Store, open_store
 
 __all__ = [
+    "Base",
     "ChangedError",
     "CheckpointError",
     "Collected",
     "DamagedError",
     "Download",
     "Fetched",
+    "Kept",
     "Manifest",
     "NotStoredError",
     "Store",

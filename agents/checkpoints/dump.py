@@ -12,23 +12,23 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import blake3
 
 from agents.checkpoints.errors import ChangedError
 from agents.checkpoints.lanes import spread
-from agents.checkpoints.manifest import MAX_CHUNK, Entry, Manifest
+from agents.checkpoints.leaning import IMAGES
+from agents.checkpoints.manifest import Entry, Manifest
 from agents.checkpoints.memory import cuts
 from agents.checkpoints.session import Session
 from agents.checkpoints.store import Store
 from agents.checkpoints.tree import Piece, Tree, extent_of, open_piece, scan
 
-IMAGES = "images"
 WORKSPACE = "workspace"
 
 BATCH = 4 * 1024 * 1024
-_ZEROS = bytes(MAX_CHUNK)
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all, from several threads."""
@@ -39,6 +39,7 @@ class Stored:
     """What a store came to."""
 
     manifest_key: str
+    manifest: Manifest
     bytes_raw: int
     """Bytes of all files, holes not counted."""
     bytes_new: int
@@ -115,34 +116,49 @@ def _store_batch(session: Session, batch: list[Piece]) -> None:
     session.put({digest: contents[digest] for digest in missing})
 
 
-def _read(pieces: Iterable[Piece]) -> dict[bytes, bytes]:
+def _read(pieces: Iterable[Piece]) -> dict[bytes, memoryview]:
     """Read pieces and name them; those of zeros only are left without a name. Returns content by
     digest.
     """
-    contents: dict[bytes, bytes] = {}
-    path, file = b"", -1
-    try:
-        for piece in pieces:
-            if piece.path != path:
-                if file >= 0:
-                    os.close(file)
-                    file = -1
-                file = open_piece(piece.path)
-                path = piece.path
-            data = os.pread(file, piece.length, piece.offset)
+    contents: dict[bytes, memoryview] = {}
+    for group in _neighbours(pieces):
+        path, start = group[0].path, group[0].offset
+        file = open_piece(path)
+        try:
+            whole = memoryview(os.pread(file, sum(piece.length for piece in group), start))
+        finally:
+            os.close(file)
+        for piece in group:
+            data = whole[piece.offset - start : piece.offset - start + piece.length]
             if len(data) != piece.length:
                 raise ChangedError(f"{os.fsdecode(path)!r} became shorter while it was stored.")
-            if not piece.digest and _ZEROS.startswith(data):
-                continue
             digest = blake3.blake3(data).digest()
+            if not piece.digest and digest == _digest_of_zeros(piece.length):
+                continue
             if piece.digest not in (b"", digest):
                 raise ChangedError(f"{os.fsdecode(path)!r} changed, but its times did not.")
             piece.digest = digest
             contents[digest] = data
-    finally:
-        if file >= 0:
-            os.close(file)
     return contents
+
+
+def _neighbours(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
+    """Group pieces that follow each other in a file: one read fetches them all."""
+    group: list[Piece] = []
+    path, end = b"", 0
+    for piece in pieces:
+        if group and (piece.path != path or piece.offset != end):
+            yield group
+            group = []
+        group.append(piece)
+        path, end = piece.path, piece.offset + piece.length
+    if group:
+        yield group
+
+
+@lru_cache(maxsize=4096)
+def _digest_of_zeros(length: int) -> bytes:
+    return blake3.blake3(bytes(length)).digest()
 
 
 def _batches(pieces: list[Piece]) -> Iterator[list[Piece]]:
@@ -182,6 +198,7 @@ def _commit(session: Session, trees: Mapping[str, Tree], began: float) -> Stored
     key = session.commit(manifest)
     return Stored(
         manifest_key=key,
+        manifest=manifest,
         bytes_raw=raw,
         bytes_new=session.bytes_new,
         bytes_stored=session.bytes_stored,

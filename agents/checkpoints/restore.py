@@ -15,9 +15,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from agents.checkpoints.dump import BATCH, IMAGES, WORKSPACE, Progress
+from agents.checkpoints.dump import BATCH, WORKSPACE, Progress
 from agents.checkpoints.errors import DamagedError, StoreFullError, told
 from agents.checkpoints.lanes import spread
+from agents.checkpoints.leaning import IMAGES, PARENT_LINK, Base, is_pages, lean_on
 from agents.checkpoints.manifest import Entry, Extent, Manifest
 from agents.checkpoints.store import Store
 
@@ -30,25 +31,40 @@ class Fetched:
 
     manifest: Manifest
     bytes_raw: int
+    bytes_fetched: int
+    """Bytes of chunks that were read from the store; the others lie in the base."""
     seconds: float
 
 
 def fetch_image(
-    store: Store, key: str, images: Path, workspace: Path, *, progress: Progress | None = None
+    store: Store,
+    key: str,
+    images: Path,
+    workspace: Path | None,
+    *,
+    base: Base | None = None,
+    progress: Progress | None = None,
 ) -> Fetched:
     """Make the images and the workspace of a stored replica; what lay in these two places is
-    replaced.
+    replaced. Without ``workspace`` the images alone.
 
-    Raises ``DamagedError`` (also for the manifest of a bare tree), ``StoreFullError`` or
+    With ``base``, an image of the same replica that this node holds, only what it lacks is fetched;
+    the images then lean on it, and it must stay for as long as they are used. Raises
+    ``DamagedError`` (also for the manifest of a bare tree), ``StoreFullError`` or
     ``StoreUnreachableError``; then both places are as they were.
     """
     began = time.monotonic()
     manifest = store.load(key)
     if IMAGES not in manifest.trees:
         raise DamagedError(f"The manifest {key[:12]} has no memory in it: nothing to restore.")
-    _make(store, manifest, {IMAGES: images, WORKSPACE: workspace}, progress)
-    seconds = time.monotonic() - began
-    return Fetched(manifest=manifest, bytes_raw=manifest.bytes_raw, seconds=seconds)
+    places = {IMAGES: images, **({WORKSPACE: workspace} if workspace else {})}
+    fetched = _make(store, manifest, places, base, progress)
+    return Fetched(
+        manifest=manifest,
+        bytes_raw=manifest.bytes_raw,
+        bytes_fetched=fetched,
+        seconds=time.monotonic() - began,
+    )
 
 
 def fetch_tree(
@@ -57,14 +73,22 @@ def fetch_tree(
     """Make the workspace of a stored replica or tree; else as ``fetch_image``."""
     began = time.monotonic()
     manifest = store.load(key)
-    _make(store, manifest, {WORKSPACE: folder}, progress)
-    seconds = time.monotonic() - began
-    return Fetched(manifest=manifest, bytes_raw=manifest.bytes_raw, seconds=seconds)
+    fetched = _make(store, manifest, {WORKSPACE: folder}, None, progress)
+    return Fetched(
+        manifest=manifest,
+        bytes_raw=manifest.bytes_raw,
+        bytes_fetched=fetched,
+        seconds=time.monotonic() - began,
+    )
 
 
 def _make(
-    store: Store, manifest: Manifest, places: dict[str, Path], progress: Progress | None
-) -> None:
+    store: Store,
+    manifest: Manifest,
+    places: dict[str, Path],
+    base: Base | None,
+    progress: Progress | None,
+) -> int:
     with ExitStack() as cleanup, told("The place to restore to"):
         halves: dict[Path, Path] = {}
         for name, place in places.items():
@@ -74,11 +98,47 @@ def _make(
             half.mkdir(mode=0o700)
             _outline(half, manifest.tree(name))
             halves[place] = half
-        _fill(store, manifest, {name: halves[place] for name, place in places.items()}, progress)
+        roots = {name: halves[place] for name, place in places.items()}
+        parts = list(_parts(manifest, roots))
+        if base is None:
+            _fill(store, parts, progress)
+        else:
+            parts = _fill_leaning(store, manifest, roots, parts, base, progress)
         for name, place in places.items():
             _finish(halves[place], manifest.tree(name))
         for place, half in halves.items():
             _replace(place, half)
+        return sum(extent.length for _, extent in parts)
+
+
+def _fill_leaning(
+    store: Store,
+    manifest: Manifest,
+    roots: dict[str, Path],
+    parts: list[_Part],
+    base: Base,
+    progress: Progress | None,
+) -> list[_Part]:
+    """Fill all but the pages, and then of the pages what the base lacks. Return what was fetched.
+
+    The link is relative: CRIU follows it when the container's root is already its own.
+    """
+    top = os.fsencode(roots[IMAGES])
+    pages = {top + b"/" + entry.path for entry in manifest.tree(IMAGES) if is_pages(entry.path)}
+    small = [part for part in parts if part[0] not in pages]
+    _fill(store, small, progress)
+    left = {path: [part for part in parts if part[0] == path] for path in sorted(pages)}
+    leans = lean_on(base, manifest, roots[IMAGES])
+    for name, lean in leans.items():
+        path = top + b"/" + name
+        os.truncate(path, 0)
+        os.truncate(path, lean.size)
+        left[path] = [(path, extent) for extent in lean.extents]
+    if leans:
+        (roots[IMAGES] / PARENT_LINK).symlink_to(os.path.relpath(base.images, roots[IMAGES]))
+    large = [part for of_file in left.values() for part in of_file]
+    _fill(store, large, progress)
+    return small + large
 
 
 def _outline(root: Path, entries: list[Entry]) -> None:
@@ -103,10 +163,8 @@ def _outline(root: Path, entries: list[Entry]) -> None:
                 os.close(file)
 
 
-def _fill(
-    store: Store, manifest: Manifest, roots: dict[str, Path], progress: Progress | None
-) -> None:
-    total = sum(e.length for name in roots for entry in manifest.tree(name) for e in entry.extents)
+def _fill(store: Store, parts: list[_Part], progress: Progress | None) -> None:
+    total = sum(extent.length for _, extent in parts)
     done: list[int] = []
 
     def act(batch: list[_Part]) -> None:
@@ -117,21 +175,26 @@ def _fill(
             progress(sum(done), total)
 
     lanes = min(store.blobs.lanes, total // BATCH + 1)
-    spread(_batches(manifest, roots), act, lanes)
+    spread(_batches(parts), act, lanes)
 
 
-def _batches(manifest: Manifest, roots: dict[str, Path]) -> Iterator[list[_Part]]:
-    batch: list[_Part] = []
-    size = 0
+def _parts(manifest: Manifest, roots: dict[str, Path]) -> Iterator[_Part]:
     for name, root in roots.items():
         for entry in manifest.tree(name):
             path = os.fsencode(root) + b"/" + entry.path
             for extent in entry.extents:
-                batch.append((path, extent))
-                size += extent.length
-                if size >= BATCH or len(batch) >= 1024:
-                    yield batch
-                    batch, size = [], 0
+                yield path, extent
+
+
+def _batches(parts: list[_Part]) -> Iterator[list[_Part]]:
+    batch: list[_Part] = []
+    size = 0
+    for part in parts:
+        batch.append(part)
+        size += part[1].length
+        if size >= BATCH or len(batch) >= 1024:
+            yield batch
+            batch, size = [], 0
     if batch:
         yield batch
 

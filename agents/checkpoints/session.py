@@ -77,7 +77,7 @@ class Session:
             self._written |= absent
         return absent
 
-    def put(self, chunks: Mapping[bytes, bytes]) -> None:
+    def put(self, chunks: Mapping[bytes, bytes | memoryview]) -> None:
         """Compress and write chunks that were ``missing``: content by digest."""
         if not chunks:
             return

@@ -130,7 +130,7 @@ def chunk_key(digest: bytes) -> str:
     return f"c/{name[:2]}/{name}"
 
 
-def compress(data: bytes) -> bytes:
+def compress(data: bytes | memoryview) -> bytes:
     """Compress a chunk; each thread has a compressor of its own."""
     try:
         compressor: zstandard.ZstdCompressor = _own.compressor

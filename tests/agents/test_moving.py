@@ -12,6 +12,8 @@ import pytest
 
 from agents import acts, replica
 from agents.checkpoints import StoreUnreachableError
+from agents.drivers.base import DriverError, Task
+from agents.drivers.fake import FakeDriver
 from agents.lifecycle import Act
 from agents.protocol import Image, ReplicaFact, State, Want
 from tests.agents.conftest import Begin
@@ -51,6 +53,66 @@ async def test_a_replica_moves_to_another_node(portal: Portal, begin: Begin) -> 
         running = await other.fact(State.RUNNING, epoch=2)
         assert "resume" in running.phases
         assert running.started_at > 0
+
+
+async def back_on_its_node(portal: Portal, manifest: str) -> ReplicaFact:
+    """Have the stored replica end, and begin again from its image where it was."""
+    await portal.want()
+    await portal.until(lambda: portal.history[-1].state is State.ABSENT)
+    await portal.want(wish(1, epoch=2, image=Image(manifest=manifest)))
+    await portal.until(lambda: (1, 0, 2) in portal.facts)
+    await portal.until(
+        lambda: portal.facts[1, 0, 2].state in (State.RUNNING, State.FAILED, State.EXITED)
+    )
+    return portal.facts[1, 0, 2]
+
+
+async def test_an_image_that_is_kept_here_is_not_fetched(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    begin()
+    await portal.linked()
+    fact = await stored(portal, "sleep", "1000")
+    shutil.rmtree(tmp_path / "store" / "p")
+    assert (await back_on_its_node(portal, fact.manifest)).state is State.RUNNING
+
+
+async def test_a_kept_image_that_was_altered_is_fetched_anew(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    begin()
+    await portal.linked()
+    fact = await stored(portal, "sleep", "1000")
+    (kept,) = (tmp_path / "n1" / "kept").rglob("life.json")
+    kept.write_text("rubbish")
+    assert (await back_on_its_node(portal, fact.manifest)).state is State.RUNNING
+
+
+async def test_a_kept_image_that_cannot_be_restored_from_is_fetched_anew(
+    portal: Portal, begin: Begin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin()
+    await portal.linked()
+    fact = await stored(portal, "sleep", "1000")
+    restore = FakeDriver.restore
+
+    def broken(driver: FakeDriver, task: Task, images: Path) -> None:
+        if "kept" in images.parts:
+            raise DriverError("restore-failed", "It is not what it seems.")
+        restore(driver, task, images)
+
+    monkeypatch.setattr(FakeDriver, "restore", broken)
+    assert (await back_on_its_node(portal, fact.manifest)).state is State.RUNNING
+
+
+async def test_nothing_is_kept_where_nothing_may_be(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    begin(kept_bytes=0)
+    await portal.linked()
+    fact = await stored(portal, "sleep", "1000")
+    assert (await back_on_its_node(portal, fact.manifest)).state is State.RUNNING
+    assert not (tmp_path / "n1" / "kept").exists()
 
 
 async def test_a_stored_replica_runs_on_when_it_is_wanted_again(
@@ -125,7 +187,7 @@ async def test_a_store_that_is_away_for_a_moment_fails_no_restore(
     await portal.linked()
     await portal.want(wish(1, "forever", want=Want.STORED, checkpoint=1))
     image = Image(manifest=(await portal.stored(1)).manifest)
-    away = Away(monkeypatch, acts, "fetch_image")
+    away = Away(monkeypatch, acts, "bring")
     await portal.want(wish(1, image=image, epoch=2))
     while away.asked < 2:
         await asyncio.sleep(0.01)
@@ -138,7 +200,7 @@ async def test_a_store_that_stays_away_is_told(
     portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(replica.PATIENCE_S, Act.RESTORE, 0.0)
-    Away(monkeypatch, acts, "fetch_image")
+    Away(monkeypatch, acts, "bring")
     begin()
     await portal.linked()
     await portal.want(wish(1, image=Image(manifest="ab" * 32)))

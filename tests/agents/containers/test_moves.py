@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from agents.checkpoints import Base, fetch_image, open_store, store_image
 from agents.drivers.base import DriverError, Task
 from agents.drivers.cgroups import ROOT
 from agents.drivers.container import ContainerDriver
@@ -69,6 +70,7 @@ def test_a_training_moves_thrice_and_ends_with_equal_weights(
     network = Network(number=5, address="10.77.0.3/24")
     task = make_task(*words, "0.01", network=network, memory=1 << 30)
     drivers[0].start(task)
+    store, base = open_store(tmp_path / "store"), None
     for move in range(1, 4):
         wait_for(task, 40 * move)
         here, there = drivers[(move - 1) % 2], drivers[move % 2]
@@ -78,9 +80,15 @@ def test_a_training_moves_thrice_and_ends_with_equal_weights(
         here.dump(task, images)
         assert here.inspect(task).state == "frozen"
         here.remove(task)
+        # From the second time on, what is restored leans on the dump before it.
+        stored = store_image(store, images, task.folder / "workspace")
+        lean = tmp_path / f"lean-{move}"
+        fetched = fetch_image(store, stored.manifest_key, lean, None, base=base)
+        assert base is None or fetched.bytes_fetched < 0.5 * fetched.bytes_raw
+        base = Base(images=images, manifest=stored.manifest)
         memory = (1 << 30) + move * 4096
         task = replace(task, key=f"j1-r0-e{move + 1}", memory=memory, pids=100 + move)
-        there.restore(task, images)
+        there.restore(task, lean)
         assert there.inspect(task).state == "frozen"
         assert lines(task) == steps_done, "it takes no step before it is thawed"
         assert limits(there, task) == (task.memory, task.pids)
