@@ -83,6 +83,8 @@ async def test_a_kept_image_that_was_altered_is_fetched_anew(
     begin()
     await portal.linked()
     fact = await stored(portal, "sleep", "1000")
+    while not list((tmp_path / "n1" / "kept").rglob("seal")):
+        await asyncio.sleep(0.01)
     (kept,) = (tmp_path / "n1" / "kept").rglob("life.json")
     kept.write_text("rubbish")
     assert (await back_on_its_node(portal, fact.manifest)).state is State.RUNNING
