@@ -25,6 +25,7 @@ POLICY = text("TIDEPOOL_POLICY", "default")
 NODE_LEASE = float(number("TIDEPOOL_NODE_LEASE", 30))  # seconds of silence until a node is given up
 
 SECRET_KEY = text("TIDEPOOL_SECRET_KEY", "") or connections.secret_key(HOME / "secret-key")
+SECRET_KEY_FALLBACKS = text("TIDEPOOL_OLD_SECRET_KEYS", "").split()
 ALLOWED_HOSTS = text("TIDEPOOL_HOSTS", "localhost,127.0.0.1,[::1]").split(",")
 CSRF_TRUSTED_ORIGINS = [f"https://{host}" for host in ALLOWED_HOSTS if HTTPS and host != "*"]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 from django.urls import reverse
 
 from agents.protocol import (
@@ -15,6 +17,9 @@ from agents.protocol import (
 )
 from portal.choices import PlacementState
 from portal.models import Checkpoint, CheckpointImage, Job, Node, PlacedReplica, Placement
+from portal.sealing import SealError
+
+log = logging.getLogger(__name__)
 
 MASTER_PORT = 29500
 SUBNET = "10.77.{}.{}/16"
@@ -87,8 +92,13 @@ def _network(job: Job, placement: Placement, seat: PlacedReplica) -> Network | N
     )
 
 
-def launch_of(job: Job, placement: Placement, seat: PlacedReplica) -> Launch:
-    """How the replica is started from the beginning."""
+def launch_of(job: Job, placement: Placement, seat: PlacedReplica) -> Launch | None:
+    """How the replica is started from the beginning; nothing if its secrets cannot be opened."""
+    try:
+        secrets = job.secrets
+    except SealError as error:
+        log.error("job %d cannot be started: %s", job.id, error)
+        return None
     networked = job.replicas > 1 and seat.node.able("network")
     world = {
         "RANK": str(seat.rank),
@@ -112,6 +122,6 @@ def launch_of(job: Job, placement: Placement, seat: PlacedReplica) -> Launch:
     return Launch(
         command=list(job.command),
         environment={**world, **job.environment},
-        secrets=dict(job.secrets),
+        secrets=secrets,
         source=source,
     )

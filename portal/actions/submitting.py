@@ -15,6 +15,7 @@ from portal.choices import JobState
 from portal.events import job_changed, wake
 from portal.models import Job, Node, Partition, Tenant, Tier, Upload, User
 from portal.refusals import Refused
+from portal.sealing import SealError, seal
 
 NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 GIT = re.compile(r"(https?|ssh)://[^\s]+\Z|git@[^\s:]+:[^\s]+\Z")
@@ -178,7 +179,7 @@ def submit_job(user: User, request: JobRequest) -> Job:
             partition=partition,
             command=request.command,
             environment=request.environment,
-            secrets=request.secrets,
+            sealed_secrets=seal(request.secrets),
             upload=request.upload,
             git=request.git,
             ref=request.ref,
@@ -222,7 +223,7 @@ def clone_request(user: User, job: Job) -> JobRequest:
         partition=job.partition.slug if job.partition else "",
         upload=job.upload,
         cloned_from=job,
-        secrets=dict(job.secrets) if job.owner_id == user.pk else {},
+        secrets=_own_secrets(user, job),
     )
     same = (
         "name", "environment", "git", "ref", "replicas", "gpus_per_replica", "fewest_devices",
@@ -230,3 +231,12 @@ def clone_request(user: User, job: Job) -> JobRequest:
         "tags", "retries", "checkpoint_every_s", "internet",
     )  # fmt: skip
     return replace(request, **{name: getattr(job, name) for name in same})
+
+
+def _own_secrets(user: User, job: Job) -> dict[str, str]:
+    if job.owner_id != user.pk:
+        return {}
+    try:
+        return job.secrets
+    except SealError as error:
+        raise Refused(str(error), id="secrets-sealed", conflict=True) from error

@@ -7,6 +7,7 @@ from django.db import models
 
 from portal.choices import ENDED_STATES, TONES, JobState, Remedy
 from portal.querysets import JobQuerySet
+from portal.sealing import seal, unseal
 
 
 class Job(models.Model):
@@ -23,7 +24,7 @@ class Job(models.Model):
     )
     command = models.JSONField(default=list)
     environment = models.JSONField(default=dict)
-    secrets = models.JSONField(default=dict)
+    sealed_secrets = models.TextField(blank=True, default="")
     """Handed to the replicas; never shown again, logged or cloned to another owner."""
     upload = models.ForeignKey(
         "portal.Upload", on_delete=models.SET_NULL, null=True, blank=True, related_name="jobs"
@@ -111,6 +112,15 @@ class Job(models.Model):
     def devices(self) -> int:
         """Devices at full size."""
         return self.replicas * self.gpus_per_replica
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        """What was sealed; raises ``SealError``."""
+        return unseal(self.sealed_secrets)
+
+    @secrets.setter
+    def secrets(self, values: dict[str, str]) -> None:
+        self.sealed_secrets = seal(values)
 
     @property
     def ended(self) -> bool:

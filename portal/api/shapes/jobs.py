@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from portal.api.shapes.fields import STRING_LIST, STRING_MAP
 from portal.models import Job, Placement
+from portal.sealing import SealError
 
 
 class Seat(TypedDict):
@@ -104,7 +105,10 @@ class JobDetailShape(JobShape):
 
     @extend_schema_field(STRING_LIST)
     def get_secrets(self, job: Job) -> list[str]:
-        return sorted(job.secrets)
+        try:
+            return sorted(job.secrets)
+        except SealError:
+            return []
 
     def get_source(self, job: Job) -> Source:
         upload = job.upload
