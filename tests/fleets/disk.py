@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from pathlib import Path
@@ -35,8 +36,11 @@ class SmallDisk:
         """Take all the room that is left."""
         file = os.open(self._balloon, os.O_WRONLY | os.O_CREAT, 0o600)
         try:
-            disk = os.fstatvfs(file)
-            os.posix_fallocate(file, 0, max(1, disk.f_bavail * disk.f_frsize))
+            while (disk := os.fstatvfs(file)).f_bavail:
+                # Others may take some of it meanwhile.
+                with contextlib.suppress(OSError):
+                    room = disk.f_bavail * disk.f_frsize
+                    os.posix_fallocate(file, os.fstat(file).st_size, room)
         finally:
             os.close(file)
 
