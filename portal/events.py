@@ -14,6 +14,7 @@ from django.db.models import F
 from portal.broker import broker
 from portal.models import Job, Node, Simulation
 from portal.posting import post
+from portal.unit import after_commit, unit
 
 log = logging.getLogger(__name__)
 
@@ -123,28 +124,50 @@ def node_changed(node: Node) -> None:
 
 def renew(nodes: Iterable[int]) -> None:
     """Count a change of these nodes' desired state, and have it sent on commit."""
-    ids = sorted(set(nodes))
-    if not ids:
-        return
-    Node.objects.filter(id__in=ids).update(desired_number=F("desired_number") + 1)
+    if ids := set(nodes):
+        with unit() as opened:
+            opened.heap(Renewals).nodes |= ids
 
-    def tell() -> None:
-        for id in ids:
-            post(f"node.{id}", {"type": "renew"})
 
-    transaction.on_commit(tell)
+class Renewals:
+    """Nodes whose desired state changed; one message for all the changes of a unit."""
+
+    def __init__(self) -> None:
+        self.nodes: set[int] = set()
+
+    def write(self) -> None:
+        # In the order of their ids, so that no two units wait for each other.
+        rows = Node.objects.select_for_update().filter(id__in=self.nodes).order_by("id")
+        ids = list(rows.values_list("id", flat=True))
+        Node.objects.filter(id__in=ids).update(desired_number=F("desired_number") + 1)
+
+        def tell() -> None:
+            for id in ids:
+                post(f"node.{id}", {"type": "renew"})
+
+        transaction.on_commit(tell)
 
 
 def placed(names: Iterable[str]) -> None:
     """Tell the fleet's pages that what runs on these nodes changed."""
-    nodes = sorted(set(names))
-    if nodes:
-        publish_on_commit(PlacedEvent(kind="placed", nodes=nodes), "fleet")
+    if nodes := set(names):
+        with unit() as opened:
+            opened.heap(Placed).nodes |= nodes
+
+
+class Placed:
+    """Names of nodes on which something else runs now; one event for a unit."""
+
+    def __init__(self) -> None:
+        self.nodes: set[str] = set()
+
+    def write(self) -> None:
+        publish_on_commit(PlacedEvent(kind="placed", nodes=sorted(self.nodes)), "fleet")
 
 
 def wake() -> None:
     """Have a cycle run soon after commit; many calls before it begins make one cycle."""
-    transaction.on_commit(_wake)
+    after_commit(_wake)
 
 
 def _wake() -> None:

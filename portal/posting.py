@@ -1,40 +1,68 @@
-"""Sends to channel groups from ordinary threads, over one connection a process."""
+"""Sends to channel groups from ordinary threads, many at once, over one connection a process."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from functools import cache
+from queue import Empty, SimpleQueue
 from typing import Any
 
+import redis
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
+from django.conf import settings
+
+from portal.broker import broker
 
 log = logging.getLogger(__name__)
 
-
-@cache
-def _loop() -> asyncio.AbstractEventLoop:
-    # A loop of our own: async_to_sync would open a new connection to the broker for every message.
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, name="posting", daemon=True).start()
-    return loop
-
-
-async def _send(group: str, message: dict[str, Any]) -> None:
-    try:
-        layer = get_channel_layer()
-        assert layer is not None
-        await layer.group_send(group, message)
-    except Exception:
-        # What is lost here is seen again: pages reload their state, agents notice a newer number.
-        log.warning("could not send to %s", group, exc_info=True)
+Post = tuple[str, dict[str, Any]]
 
 
 def post(group: str, message: dict[str, Any]) -> None:
     """Send a message to a group, without waiting for it to arrive."""
-    if isinstance(get_channel_layer(), InMemoryChannelLayer):
-        async_to_sync(_send)(group, message)
+    layer = get_channel_layer()
+    if isinstance(layer, InMemoryChannelLayer):
+        async_to_sync(layer.group_send)(group, message)
     else:
-        asyncio.run_coroutine_threadsafe(_send(group, message), _loop())
+        _waiting().put((group, message))
+
+
+@cache
+def _waiting() -> SimpleQueue[Post]:
+    waiting: SimpleQueue[Post] = SimpleQueue()
+    threading.Thread(target=_keep_sending, args=(waiting,), name="posting", daemon=True).start()
+    return waiting
+
+
+def _keep_sending(waiting: SimpleQueue[Post]) -> None:
+    """Send what has come together since the last time, in one trip to the broker."""
+    while True:
+        posts = [waiting.get()]
+        try:
+            while True:
+                posts.append(waiting.get_nowait())
+        except Empty:
+            pass
+        try:
+            send_all(posts)
+        except (redis.RedisError, OSError) as error:
+            # What is lost is seen again: pages reload their state, agents notice a newer number.
+            log.warning("could not send %d messages: %s", len(posts), error)
+
+
+def send_all(posts: list[Post]) -> None:
+    """Send messages in order; of several that say the same to the same group only the last."""
+    layer: Any = get_channel_layer()
+    # The name that the layer's own group_send gives to a group: it does one trip for each.
+    group_name = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"] + "__group__{}"
+    news: dict[tuple[str, bytes], None] = {}
+    for group, message in posts:
+        said = group, layer.serialize(message)
+        news.pop(said, None)
+        news[said] = None
+    pipeline = broker().pipeline(transaction=False)
+    for group, packed in news:
+        pipeline.publish(group_name.format(group), packed)
+    pipeline.execute()

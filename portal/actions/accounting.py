@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db.models import F
 from django.utils import timezone
 
 from portal.choices import JobState, PlacementState
-from portal.models import Job, Promise, Tenant
+from portal.models import Job, Placement, Promise, Tenant
+from portal.unit import unit
 
 HALF_LIFE_S = 7 * 24 * 3600.0
 
@@ -34,39 +36,87 @@ def account(job: Job, now: datetime | None = None) -> None:
         job.worked_s += delivered / job.devices
     elif job.state == JobState.RUNNING:
         job.worked_s += seconds
-    _book(job, since, now, delivered / seconds, entitled / seconds)
-    if delivered:
-        use_tenant(job.tenant_id, delivered, now)
+    with unit() as opened:
+        books = opened.heap(Books)
+        books.book(job, since, now, delivered / seconds, entitled / seconds)
+        if delivered:
+            books.use(job.tenant_id, delivered, now)
 
 
 def _delivering(job: Job) -> float:
     """Devices at work for the job at this moment."""
     if job.state != JobState.RUNNING or job.running_since is None:
         return 0.0
-    placement = job.placements.filter(state=PlacementState.ACTIVE).first()
-    return float(placement.devices) if placement else 0.0
+    for placement in standing(job):
+        if placement.state == PlacementState.ACTIVE:
+            return float(placement.devices)
+    return 0.0
 
 
-def _book(job: Job, since: datetime, until: datetime, delivered: float, entitled: float) -> None:
-    """Spread rates (devices) over the hours between two moments."""
-    hour = since.replace(minute=0, second=0, microsecond=0)
-    while hour < until:
-        end = hour + timedelta(hours=1)
-        seconds = (min(end, until) - max(hour, since)).total_seconds()
-        changes = {"delivered": delivered * seconds, "entitled": entitled * seconds}
-        entry = Promise.objects.filter(job=job, hour=hour)
-        if not entry.update(**{name: F(name) + value for name, value in changes.items()}):
-            Promise.objects.create(
-                job=job, hour=hour, tenant=job.tenant, tier=job.tier, promise=job.tier.promise,
-                **changes,
-            )  # fmt: skip
-        hour = end
+def standing(job: Job) -> list[Placement]:
+    """The job's placements that have not ended: as they were locked with it, else as they are."""
+    if "standing" in vars(job):
+        return job.standing
+    return list(job.placements.exclude(state=PlacementState.ENDED).order_by("epoch"))
 
 
-def use_tenant(tenant: int, device_seconds: float, now: datetime) -> None:
-    """Add to a tenant's decayed use."""
-    row = Tenant.objects.get(pk=tenant)
-    Tenant.objects.filter(pk=tenant).update(usage=decayed(row, now) + device_seconds, usage_at=now)
+class Books:
+    """Time to be booked, by job and hour and by tenant."""
+
+    def __init__(self) -> None:
+        self.jobs: dict[int, Job] = {}
+        self.hours: dict[tuple[int, datetime], tuple[float, float]] = {}
+        self.used: dict[int, float] = {}
+        self.used_at: datetime | None = None
+
+    def book(
+        self, job: Job, since: datetime, until: datetime, delivered: float, entitled: float
+    ) -> None:
+        """Spread rates (devices) over the hours between two moments."""
+        self.jobs[job.pk] = job
+        hour = since.replace(minute=0, second=0, microsecond=0)
+        while hour < until:
+            end = hour + timedelta(hours=1)
+            seconds = (min(end, until) - max(hour, since)).total_seconds()
+            had, ought = self.hours.get((job.pk, hour), (0.0, 0.0))
+            self.hours[job.pk, hour] = had + delivered * seconds, ought + entitled * seconds
+            hour = end
+
+    def use(self, tenant: int, device_seconds: float, now: datetime) -> None:
+        """Add to a tenant's use."""
+        self.used[tenant] = self.used.get(tenant, 0.0) + device_seconds
+        self.used_at = now if self.used_at is None else max(self.used_at, now)
+
+    def write(self) -> None:
+        """Add to the entries there are and make the others. The jobs' rows are locked."""
+        hours = {hour for _, hour in self.hours}
+        rows = Promise.objects.filter(job__in=self.jobs, hour__in=hours)
+        known = {(job, hour): id for id, job, hour in rows.values_list("id", "job_id", "hour")}
+        fresh = []
+        for (id, hour), (delivered, entitled) in self.hours.items():
+            if (entry := known.get((id, hour))) is not None:
+                Promise.objects.filter(pk=entry).update(
+                    delivered=F("delivered") + delivered, entitled=F("entitled") + entitled
+                )
+            else:
+                job = self.jobs[id]
+                fresh.append(
+                    Promise(
+                        job=job, hour=hour, tenant_id=job.tenant_id, tier_id=job.tier_id,
+                        promise=job.tier.promise, delivered=delivered, entitled=entitled,
+                    )
+                )  # fmt: skip
+        Promise.objects.bulk_create(fresh)
+        if self.used_at is not None:
+            use_tenants(self.used, self.used_at)
+
+
+def use_tenants(used: Mapping[int, float], now: datetime) -> None:
+    """Add device-seconds to the decayed use of tenants."""
+    for row in Tenant.objects.select_for_update().filter(pk__in=used).order_by("pk"):
+        Tenant.objects.filter(pk=row.pk).update(
+            usage=decayed(row, now) + used[row.pk], usage_at=now
+        )
 
 
 def decayed(tenant: Tenant, now: datetime) -> float:

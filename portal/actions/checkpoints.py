@@ -69,11 +69,18 @@ def discard_checkpoint(placement: Placement, why: str) -> None:
 
 def newest_checkpoint(job: Job) -> Checkpoint | None:
     """The cut that the job would go on from."""
-    return (
-        job.checkpoints.filter(state=CheckpointState.COMMITTED, collected=False)
-        .order_by("-number")
-        .first()
-    )
+    return newest_checkpoints([job]).get(job.id)
+
+
+def newest_checkpoints(jobs: Iterable[Job]) -> dict[int, Checkpoint]:
+    """The cut that each job would go on from, by job; one that has none is left out."""
+    ids = [job.id for job in jobs]
+    if not ids:
+        return {}
+    rows = Checkpoint.objects.filter(
+        job__in=ids, state=CheckpointState.COMMITTED, collected=False
+    ).order_by("number")
+    return {row.job_id: row for row in rows}
 
 
 def fall_back(job: Job) -> float:

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from collections.abc import Collection, Mapping
 
-from django.db import transaction
+from django.db import OperationalError
+from django.utils import timezone
 
 from agents.protocol import Facts, ReplicaFact
-from portal.actions.settling import settle
-from portal.choices import PlacementState
-from portal.models import PlacedReplica
+from portal.actions.locking import locked_jobs
+from portal.actions.placing import PRESENT, present_placement
+from portal.actions.settling import step
+from portal.models import Job, PlacedReplica
+
+log = logging.getLogger(__name__)
 
 FIELDS = (
     "state", "exit_code", "error", "detail", "checkpoint", "manifest", "outputs", "phases",
     "bytes_raw", "bytes_new", "bytes_stored", "started_at", "stopped_at",
 )  # fmt: skip
+AT_ONCE = 64
+"""Jobs settled in one transaction: others wait for its end, on SQLite every other writer."""
+
+Reported = Mapping[tuple[int, int, int], ReplicaFact]
+"""Facts by job, rank and epoch."""
 
 
 def accept_facts(node_id: int, facts: Facts) -> None:
@@ -23,26 +33,70 @@ def accept_facts(node_id: int, facts: Facts) -> None:
     A replica that the agent has not heard of yet says nothing about it; only a report tells.
     """
     reported = {(fact.job, fact.rank, fact.epoch): fact for fact in facts.replicas}
-    touched: set[int] = set()
-    with transaction.atomic():
-        seats = PlacedReplica.objects.filter(
-            node_id=node_id,
-            placement__state__in=(PlacementState.ACTIVE, PlacementState.PARKED),
-        ).select_related("placement")
-        for seat in seats:
-            fact = reported.get((seat.placement.job_id, seat.rank, seat.placement.epoch))
-            if fact is not None and (changes := _changes(seat, fact)):
-                PlacedReplica.objects.filter(pk=seat.pk).update(**changes)
-                touched.add(seat.placement.job_id)
-    for job in sorted(touched):
-        settle(job)
+    jobs = sorted(_touched(node_id, reported))
+    for first in range(0, len(jobs), AT_ONCE):
+        some = jobs[first : first + AT_ONCE]
+        try:
+            _accept(node_id, reported, some)
+        except OperationalError:
+            raise
+        except Exception:
+            if len(some) == 1:
+                raise
+            log.exception("the facts of node %d are taken job by job", node_id)
+            _accept_one_by_one(node_id, reported, some)
 
 
-def _changes(seat: PlacedReplica, fact: ReplicaFact) -> dict[str, Any]:
-    changes = {}
-    for name in FIELDS:
-        value = getattr(fact, name)
-        value = value.value if name == "state" else value
-        if value != getattr(seat, name):
-            changes[name] = value
-    return changes
+def _touched(node_id: int, reported: Reported) -> set[int]:
+    """Jobs whose replicas here are reported otherwise than they stand in the rows."""
+    seats = PlacedReplica.objects.filter(
+        node_id=node_id,
+        placement__state__in=PRESENT,
+        placement__job__in={job for job, *_ in reported},
+    ).order_by()
+    names = ("placement__job_id", "rank", "placement__epoch", *FIELDS)
+    return {
+        job
+        for job, rank, epoch, *values in seats.values_list(*names)
+        if (fact := reported.get((job, rank, epoch))) is not None and values != _values(fact)
+    }
+
+
+def _values(fact: ReplicaFact) -> list[object]:
+    return [fact.state.value, *(getattr(fact, name) for name in FIELDS[1:])]
+
+
+def _accept(node_id: int, reported: Reported, ids: Collection[int]) -> None:
+    now = timezone.now()
+    with locked_jobs(ids) as jobs:
+        for job in jobs:
+            _write(node_id, reported, job)
+            step(job, now)
+
+
+def _write(node_id: int, reported: Reported, job: Job) -> None:
+    placement = present_placement(job)
+    if placement is None:
+        return
+    for seat in placement.replicas.all():
+        fact = reported.get((job.id, seat.rank, placement.epoch))
+        if fact is None or seat.node_id != node_id:
+            continue
+        changed = []
+        for name, value in zip(FIELDS, _values(fact), strict=True):
+            if getattr(seat, name) != value:
+                setattr(seat, name, value)
+                changed.append(name)
+        if changed:
+            seat.save(update_fields=changed)
+
+
+def _accept_one_by_one(node_id: int, reported: Reported, ids: Collection[int]) -> None:
+    """One job's facts that cannot be taken must not hold up the others'."""
+    for id in ids:
+        try:
+            _accept(node_id, reported, [id])
+        except OperationalError:
+            raise
+        except Exception:
+            log.exception("what node %d says of job %d cannot be taken", node_id, id)

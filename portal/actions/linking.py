@@ -13,10 +13,10 @@ from agents.protocol import DeviceInfo, Hello
 from portal.actions.ending import lose
 from portal.actions.locking import locked_job
 from portal.actions.output import output_size
-from portal.actions.placing import present_placement
+from portal.actions.placing import drop_held, held_placement, present_placement
 from portal.choices import PlacementState
 from portal.events import node_changed, renew, wake
-from portal.models import Device, Job, Node, PlacedReplica, Settings
+from portal.models import Device, Job, Node, PlacedReplica, Placement, Settings
 
 LEASE_S: float = settings.NODE_LEASE
 """A node silent for longer is given up."""
@@ -123,9 +123,13 @@ def _jobs_on(node: Node) -> list[int]:
 
 
 def _leave_lost(job: Job, node: Node, now: datetime) -> None:
-    held = job.placements.filter(state=PlacementState.HELD, replicas__node=node)
-    held.delete()
-    placement = present_placement(job)
-    if placement is not None and placement.replicas.filter(node=node).exists():
+    held, placement = held_placement(job), present_placement(job)
+    if held is not None and _is_on(held, node):
+        drop_held(job)
+    if placement is not None and _is_on(placement, node):
         silent = (now - node.heard_at).total_seconds() if node.heard_at else 0
         lose(job, placement, f"{node.name} was not heard of for {silent:.0f} s.", now)
+
+
+def _is_on(placement: Placement, node: Node) -> bool:
+    return any(replica.node_id == node.id for replica in placement.replicas.all())

@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from django.db import transaction
+from portal.choices import PlacementState
+from portal.models import Job, Placement, Tenant, Tier
+from portal.unit import unit
 
-from portal.models import Job
+
+@contextmanager
+def locked_jobs(ids: Iterable[int]) -> Iterator[list[Job]]:
+    """Open a unit and hold the rows of these jobs until it ends. SQLite locks the whole database.
+
+    Each comes with its tenant, its tier and its ``standing`` placements, replicas and nodes, in as
+    many queries for many jobs as for one. One that does not exist is left out.
+    """
+    with unit():
+        # Always in the order of their ids, so that no two units wait for each other.
+        jobs = list(Job.objects.select_for_update().filter(pk__in=set(ids)).order_by("pk"))
+        tenants = Tenant.objects.in_bulk({job.tenant_id for job in jobs})
+        tiers = Tier.objects.in_bulk({job.tier_id for job in jobs})
+        for job in jobs:
+            job.tenant, job.tier = tenants[job.tenant_id], tiers[job.tier_id]
+        _fetch_standing(jobs)
+        yield jobs
 
 
 @contextmanager
 def locked_job(id: int) -> Iterator[Job]:
-    """Open a transaction and hold the job's row until it ends. SQLite locks the whole database."""
-    with transaction.atomic():
-        jobs = Job.objects.select_for_update(of=("self",))
-        yield jobs.select_related("tenant", "tier", "owner").get(pk=id)
+    """Open a unit and hold the job's row until it ends; ``Job.DoesNotExist`` if there is none."""
+    with locked_jobs([id]) as jobs:
+        if not jobs:
+            raise Job.DoesNotExist(f"There is no job {id}.")
+        yield jobs[0]
+
+
+def _fetch_standing(jobs: list[Job]) -> None:
+    rows = (
+        Placement.objects.filter(job__in=jobs)
+        .exclude(state=PlacementState.ENDED)
+        .prefetch_related("replicas__node")
+        .order_by("epoch")
+    )
+    by_id = {job.id: job for job in jobs}
+    for job in jobs:
+        job.standing = []
+    for row in rows:
+        row.job = by_id[row.job_id]
+        row.job.standing.append(row)

@@ -7,18 +7,19 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from django.db import transaction
+from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from agents.protocol import State, Want
-from portal.actions.accounting import account
-from portal.actions.checkpoints import newest_checkpoint
+from portal.actions.accounting import account, standing
+from portal.actions.checkpoints import newest_checkpoints
 from portal.actions.locking import locked_job
 from portal.actions.output import output_size
 from portal.actions.verdicts import judge
 from portal.choices import JobState, PlacementState, Then
 from portal.events import job_changed, placed, renew, wake
-from portal.models import Device, Job, Node, PlacedReplica, Placement
+from portal.models import Checkpoint, Job, Node, PlacedReplica, Placement
+from portal.unit import after_commit
 
 log = logging.getLogger(__name__)
 
@@ -30,25 +31,46 @@ PRESENT = (PlacementState.ACTIVE, PlacementState.PARKED)
 
 def present_placement(job: Job) -> Placement | None:
     """Where the job is now: its active or parked placement."""
-    return job.placements.filter(state__in=PRESENT).first()
+    return next((p for p in standing(job) if p.state in PRESENT), None)
 
 
 def held_placement(job: Job) -> Placement | None:
     """Where the job goes next, once others have left."""
-    return job.placements.filter(state=PlacementState.HELD).first()
+    return next((p for p in standing(job) if p.state == PlacementState.HELD), None)
 
 
-def place(job: Job, seats: Seats, now: datetime) -> Placement:
+def place(job: Job, seats: Seats, now: datetime) -> None:
     """Promise these seats to a job, whose row is locked; it starts there as soon as they are free.
 
     The job takes them at a higher epoch. A job that waits is started at once if it can be.
     """
+    place_all([(job, seats)], now)
+
+
+def place_all(wishes: Sequence[tuple[Job, Seats]], now: datetime) -> None:
+    """Promise seats to jobs, whose rows are locked, in as many queries for many as for one."""
+    fresh = [(job, *_promise(job, seats, now)) for job, seats in wishes]
+    Placement.objects.bulk_create(placement for _, placement, _ in fresh)
+    PlacedReplica.objects.bulk_create(replica for *_, replicas in fresh for replica in replicas)
+    waiting = []
+    for job, placement, _ in fresh:
+        if "standing" in vars(job):
+            job.standing.append(placement)
+        if job.state == JobState.WAITING:
+            waiting.append((job, placement))
+    begun = activate_all(waiting, now)
+    for job, *_ in fresh:
+        if job not in begun:
+            job.save(update_fields=["epoch"])
+
+
+def _promise(job: Job, seats: Seats, now: datetime) -> tuple[Placement, list[PlacedReplica]]:
     job.epoch += 1
     sharing: dict[tuple[int, str], int] = defaultdict(int)
     for _, node, devices in seats:
         for device in devices:
             sharing[node, device] += 1
-    placement = Placement.objects.create(
+    placement = Placement(
         job=job,
         epoch=job.epoch,
         state=PlacementState.HELD,
@@ -57,7 +79,7 @@ def place(job: Job, seats: Seats, now: datetime) -> Placement:
         hold=len(seats) > 1,
         devices=len(sharing),
     )
-    PlacedReplica.objects.bulk_create(
+    return placement, [
         PlacedReplica(
             placement=placement,
             rank=rank,
@@ -66,51 +88,83 @@ def place(job: Job, seats: Seats, now: datetime) -> Placement:
             sharers=max((sharing[node, device] for device in devices), default=1),
         )
         for rank, node, devices in seats
-    )
-    job.save(update_fields=["epoch"])
-    if job.state == JobState.WAITING:
-        activate(job, placement, now)
-    return placement
+    ]
 
 
 def activate(job: Job, placement: Placement, now: datetime) -> bool:
     """Set a held placement going if its devices are free. Its job's row is locked."""
-    if placement.state != PlacementState.HELD or blockers(placement):
-        return False
-    parked = present_placement(job)
-    if parked is not None and parked.state != PlacementState.PARKED:
-        return False
+    return bool(activate_all([(job, placement)], now))
+
+
+def activate_all(wishes: Sequence[tuple[Job, Placement]], now: datetime) -> list[Job]:
+    """Set held placements going whose devices are free, and answer their jobs."""
+    held = [(job, placement) for job, placement in wishes if _may_begin(job, placement)]
+    if not held:
+        return []
+    prefetch_related_objects([placement for _, placement in held], "replicas")
+    nodes = Node.objects.prefetch_related("devices").in_bulk(
+        {replica.node_id for _, placement in held for replica in placement.replicas.all()}
+    )
+    busy = _busy_devices(nodes)
+    images = newest_checkpoints(job for job, _ in held if job.epoch > 1)
+    begun = []
+    for job, placement in held:
+        if not _blocked(placement, busy):
+            _add_holder(busy, _set_going(job, placement, nodes, images.get(job.id), now))
+            begun.append(job)
+    return begun
+
+
+def _may_begin(job: Job, placement: Placement) -> bool:
+    present = present_placement(job)
+    return placement.state == PlacementState.HELD and (
+        present is None or present.state == PlacementState.PARKED
+    )
+
+
+def _set_going(
+    job: Job,
+    placement: Placement,
+    nodes: Mapping[int, Node],
+    image: Checkpoint | None,
+    now: datetime,
+) -> Placement:
+    """Answer the placement that it runs in from now on."""
     account(job, now)
-    nodes = list(Node.objects.filter(replicas__placement=placement).distinct())
+    parked = present_placement(job)
     if parked is None:
-        _begin(job, placement)
+        _begin(job, placement, image)
     else:
-        _return_to(parked, placement)
+        _return_to(job, parked, placement)
         placement = parked
     placement.state = PlacementState.ACTIVE
     placement.want = Want.RUNNING
     placement.want_since = now
     placement.then = Then.STAY
     placement.save()
-    verdict = judge(nodes, replicas=job.replicas, on_gpus=_on_gpus(placement))
+    here = {replica.node_id: nodes[replica.node_id] for replica in placement.replicas.all()}
+    verdict = judge(
+        here.values(), replicas=job.replicas, on_gpus=_on_gpus(placement.replicas.all(), here)
+    )
     job.remedy, job.verdict = verdict.remedy, verdict.reason
     job.state = JobState.STARTING
     job.move_asked, job.wanted_nodes = False, []
     job.save()
-    renew(node.id for node in nodes)
-    placed(node.name for node in nodes)
+    renew(here)
+    placed(node.name for node in here.values())
     job_changed(job)
-    return True
+    return placement
 
 
-def _begin(job: Job, placement: Placement) -> None:
-    placement.checkpoint = newest_checkpoint(job)
+def _begin(job: Job, placement: Placement, image: Checkpoint | None) -> None:
+    placement.checkpoint = image
     for replica in placement.replicas.all():
-        replica.output_from = output_size(job.id, replica.rank)
-        replica.save(update_fields=["output_from"])
+        if written := output_size(job.id, replica.rank):
+            replica.output_from = written
+            replica.save(update_fields=["output_from"])
 
 
-def _return_to(parked: Placement, held: Placement) -> None:
+def _return_to(job: Job, parked: Placement, held: Placement) -> None:
     """A job frozen in place goes on as it is: only its devices are those newly promised."""
     promised = {replica.rank: replica for replica in held.replicas.all()}
     for replica in parked.replicas.all():
@@ -118,31 +172,52 @@ def _return_to(parked: Placement, held: Placement) -> None:
         replica.sharers = promised[replica.rank].sharers
         replica.save(update_fields=["devices", "sharers"])
     parked.devices = held.devices
-    held.delete()
+    _forget(job, held)
 
 
-def _on_gpus(placement: Placement) -> bool:
-    nodes = placement.replicas.values_list("node_id", flat=True)
-    used = {device for replica in placement.replicas.all() for device in replica.devices}
-    kinds = Device.objects.filter(node_id__in=nodes, uid__in=used).values_list("kind", flat=True)
-    return any(kind not in ("cpu", "fake") for kind in kinds)
+def _on_gpus(replicas: Iterable[PlacedReplica], nodes: Mapping[int, Node]) -> bool:
+    used = {(replica.node_id, device) for replica in replicas for device in replica.devices}
+    return any(
+        device.kind not in ("cpu", "fake")
+        for node in nodes.values()
+        for device in node.devices.all()
+        if (node.id, device.uid) in used
+    )
 
 
-def blockers(held: Placement) -> list[Placement]:
-    """Placements of other jobs that still hold a device that this one was promised."""
-    wanted = {(r.node_id, d) for r in held.replicas.all() for d in r.devices}
-    nodes = {node for node, _ in wanted}
-    others = (
-        Placement.objects.filter(state=PlacementState.ACTIVE, replicas__node_id__in=nodes)
-        .exclude(job_id=held.job_id)
+Busy = defaultdict[tuple[int, str], list[Placement]]
+"""Who holds each device, by node and device."""
+
+
+def _busy_devices(nodes: Iterable[int]) -> Busy:
+    """The active placements that still hold a device on one of these nodes."""
+    holders = (
+        Placement.objects.filter(state=PlacementState.ACTIVE, replicas__node_id__in=list(nodes))
         .distinct()
+        .order_by()
         .prefetch_related("replicas")
     )
+    busy: Busy = defaultdict(list)
+    for holder in holders:
+        if not released(holder):
+            _add_holder(busy, holder)
+    return busy
+
+
+def _add_holder(busy: Busy, holder: Placement) -> None:
+    for replica in holder.replicas.all():
+        for device in replica.devices:
+            busy[replica.node_id, device].append(holder)
+
+
+def _blocked(held: Placement, busy: Busy) -> list[Placement]:
+    """Placements of other jobs that still hold a device that this one was promised."""
     return [
         other
-        for other in others
-        if not released(other)
-        and any((r.node_id, d) in wanted for r in other.replicas.all() for d in r.devices)
+        for replica in held.replicas.all()
+        for device in replica.devices
+        for other in busy.get((replica.node_id, device), ())
+        if other.job_id != held.job_id
     ]
 
 
@@ -164,24 +239,32 @@ def activate_held(now: datetime | None = None) -> None:
             held = held_placement(job)
             if held is None:
                 continue
-            if job.state == JobState.WAITING:
-                activate(job, held, now)
-                held = held_placement(job)
-            if held is not None and _in_vain(held):
+            if job.state == JobState.WAITING and activate(job, held, now):
+                continue
+            if _in_vain(held):
                 drop_held(job)
                 wake()
 
 
 def _in_vain(held: Placement) -> bool:
+    nodes = {replica.node_id for replica in held.replicas.all()}
     return any(
         blocker.want == Want.RUNNING and not blocker.then and blocker.running_at is not None
-        for blocker in blockers(held)
+        for blocker in _blocked(held, _busy_devices(nodes))
     )
 
 
 def drop_held(job: Job) -> None:
     """Take back what was promised to a job."""
-    job.placements.filter(state=PlacementState.HELD).delete()
+    held = held_placement(job)
+    if held is not None:
+        _forget(job, held)
+
+
+def _forget(job: Job, placement: Placement) -> None:
+    placement.delete()
+    if "standing" in vars(job):
+        job.standing.remove(placement)
 
 
 def end_placement(job: Job, placement: Placement, now: datetime) -> None:
@@ -189,15 +272,11 @@ def end_placement(job: Job, placement: Placement, now: datetime) -> None:
     placement.state = PlacementState.ENDED
     placement.ended_at = now
     placement.save()
-    seats = list(placement.replicas.select_related("node"))
+    seats = placement.replicas.all()
     renew(seat.node_id for seat in seats)
     placed(seat.node.name for seat in seats)
-    transaction.on_commit(activate_held)
+    after_commit(activate_held)
     wake()
-
-
-def by_rank(placement: Placement) -> Mapping[int, PlacedReplica]:
-    return {replica.rank: replica for replica in placement.replicas.all()}
 
 
 def want(placement: Placement, wanted: Want, now: datetime) -> None:
@@ -207,7 +286,10 @@ def want(placement: Placement, wanted: Want, now: datetime) -> None:
     placement.save()
     if wanted in (Want.FROZEN, Want.STORED):
         # An error of an earlier checkpoint says nothing about the next one.
-        placement.replicas.exclude(error="").update(error="", detail="")
+        for replica in placement.replicas.all():
+            if replica.error:
+                replica.error = replica.detail = ""
+                replica.save(update_fields=["error", "detail"])
     renew(nodes_in(placement.replicas.all()))
 
 

@@ -38,13 +38,13 @@ def open_receipt(
 
 def nodes_of(placement: Placement) -> list[str]:
     """Names of the nodes of a placement, by rank, each once."""
-    seats = placement.replicas.order_by("rank").values_list("node__name", flat=True)
-    return list(dict.fromkeys(seats))
+    seats = sorted(placement.replicas.all(), key=lambda replica: replica.rank)
+    return list(dict.fromkeys(seat.node.name for seat in seats))
 
 
 def present_receipt(job: Job) -> Move | None:
     """The receipt of the interruption that is under way."""
-    return job.receipts.filter(resumed_at=None, called_off="").first()
+    return job.receipts.filter(resumed_at=None, called_off="").order_by("-id").first()
 
 
 def tell(job: Job) -> None:

@@ -29,24 +29,28 @@ PATIENCE = {Want.FROZEN: timedelta(seconds=60), Want.STORED: timedelta(minutes=3
 
 def settle(id: int, now: datetime | None = None) -> None:
     """Take the step that the facts about a job call for, if any."""
-    now = now or timezone.now()
     with locked_job(id) as job:
-        placement = present_placement(job)
-        if placement is None:
-            held = held_placement(job)
-            if held is not None and job.state == JobState.WAITING:
-                activate(job, held, now)
-            return
-        replicas = list(placement.replicas.all())
-        match placement.want:
-            case Want.RUNNING:
-                _settle_running(job, placement, replicas, now)
-            case Want.FROZEN:
-                _settle_frozen(job, placement, replicas, now)
-            case Want.STORED:
-                _settle_stored(job, placement, replicas, now)
-            case Want.ABSENT:
-                _settle_absent(job, placement, replicas, now)
+        step(job, now or timezone.now())
+
+
+def step(job: Job, now: datetime) -> None:
+    """Take the step that the facts about a job call for, if any. Its row is locked."""
+    placement = present_placement(job)
+    if placement is None:
+        held = held_placement(job)
+        if held is not None and job.state == JobState.WAITING:
+            activate(job, held, now)
+        return
+    replicas = list(placement.replicas.all())
+    match placement.want:
+        case Want.RUNNING:
+            _settle_running(job, placement, replicas, now)
+        case Want.FROZEN:
+            _settle_frozen(job, placement, replicas, now)
+        case Want.STORED:
+            _settle_stored(job, placement, replicas, now)
+        case Want.ABSENT:
+            _settle_absent(job, placement, replicas, now)
 
 
 def _all(replicas: list[PlacedReplica], *states: State) -> bool:
@@ -85,7 +89,8 @@ def _runs(job: Job, placement: Placement, now: datetime) -> None:
     if placement.running_at is None:
         placement.running_at = now
         placement.save()
-    note_resumed(job, placement, now)
+    if job.moves or placement.epoch > 1:  # else nothing has ever interrupted it
+        note_resumed(job, placement, now)
     job.save()
     job_changed(job)
     wake()

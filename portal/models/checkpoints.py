@@ -34,7 +34,7 @@ class Checkpoint(models.Model):
     """Its images have been given up; they can't be restored any more."""
 
     class Meta:
-        ordering = ["job", "number"]
+        ordering = ["job_id", "number"]
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_cut_a_number")]
 
     def __str__(self) -> str:
@@ -51,7 +51,7 @@ class CheckpointImage(models.Model):
     """Bytes of output written when it was taken."""
 
     class Meta:
-        ordering = ["checkpoint", "rank"]
+        ordering = ["checkpoint_id", "rank"]
         constraints = [
             models.UniqueConstraint(fields=["checkpoint", "rank"], name="one_image_a_rank")
         ]

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from django.conf import settings
 from django.db import models
 
 from portal.choices import ENDED_STATES, TONES, JobState, Remedy
 from portal.querysets import JobQuerySet
 from portal.sealing import seal, unseal
+
+if TYPE_CHECKING:
+    from portal.models.placements import Placement
 
 
 class Job(models.Model):
@@ -100,6 +105,9 @@ class Job(models.Model):
     accounted_at = models.DateTimeField(null=True, blank=True)
 
     objects = JobQuerySet.as_manager()
+
+    standing: list[Placement]
+    """Its placements that have not ended; only on a job whose row was locked."""
 
     class Meta:
         ordering = ["-id"]

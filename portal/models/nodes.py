@@ -74,7 +74,7 @@ class Device(models.Model):
     """Why it must not be used; empty when it is well."""
 
     class Meta:
-        ordering = ["node", "index", "uid"]
+        ordering = ["node_id", "index", "uid"]
         constraints = [models.UniqueConstraint(fields=["node", "uid"], name="one_device_a_uid")]
 
     def __str__(self) -> str:

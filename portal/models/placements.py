@@ -37,7 +37,7 @@ class Placement(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        ordering = ["job", "epoch"]
+        ordering = ["job_id", "epoch"]
         constraints = [
             models.UniqueConstraint(fields=["job", "epoch"], name="one_placement_an_epoch"),
             models.UniqueConstraint(
@@ -91,7 +91,7 @@ class PlacedReplica(models.Model):
     stopped_at = models.FloatField(default=0.0)
 
     class Meta:
-        ordering = ["placement", "rank"]
+        ordering = ["placement_id", "rank"]
         constraints = [
             models.UniqueConstraint(fields=["placement", "rank"], name="one_replica_a_rank")
         ]

@@ -18,7 +18,7 @@ class Promise(models.Model):
     """The fraction promised in that hour."""
 
     class Meta:
-        ordering = ["-hour", "job"]
+        ordering = ["-hour", "job_id"]
         constraints = [models.UniqueConstraint(fields=["job", "hour"], name="one_entry_an_hour")]
         indexes = [models.Index(fields=["hour"])]
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from datetime import datetime
 
+from django.db import OperationalError
+
 from portal.actions.leaving import leave
-from portal.actions.locking import locked_job
-from portal.actions.placing import held_placement, place, present_placement
+from portal.actions.locking import locked_job, locked_jobs
+from portal.actions.placing import held_placement, place, place_all, present_placement
 from portal.choices import JobState, MoveKind, PlacementState, Then
 from portal.events import job_changed
 from portal.models import Decision, Job, Node
+from portal.unit import unit
 from scheduler import planner
 from scheduler.live.naming import device_row, job_row
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 64
+"""Jobs placed in one transaction: others wait for its end, on SQLite every other writer."""
 
 SENTENCES_A_CYCLE = 500
 """Holds whose numbers changed are rewritten at most so many at a time; new reasons always."""
@@ -35,8 +44,8 @@ def enact(plan: planner.Plan, now: datetime) -> None:
                 _move(decision, MoveKind.MIGRATE, decision.seats, nodes, now)
             case planner.Resize():
                 _move(decision, MoveKind.RESIZE, decision.seats, nodes, now)
-    for arrival in arrivals:
-        _place(arrival, nodes, now)
+    for first in range(0, len(arrivals), AT_ONCE):
+        _place_some(arrivals[first : first + AT_ONCE], nodes, now)
     _hold(holds, now)
 
 
@@ -51,10 +60,23 @@ def _note(job: Job, kind: str, why: planner.Why, now: datetime) -> None:
     """Keep the answer on the job and in its history."""
     job.reason, job.sentence = why.reason.value, str(why)
     job.reason_numbers = {key: _plain(value) for key, value in why.numbers.items()}
-    Decision.objects.create(
-        job=job, at=now, kind=kind, reason=job.reason, numbers=job.reason_numbers,
-        sentence=job.sentence,
-    )  # fmt: skip
+    with unit() as opened:
+        opened.heap(History).rows.append(
+            Decision(
+                job=job, at=now, kind=kind, reason=job.reason, numbers=job.reason_numbers,
+                sentence=job.sentence,
+            )
+        )  # fmt: skip
+
+
+class History:
+    """Answers to be kept."""
+
+    def __init__(self) -> None:
+        self.rows: list[Decision] = []
+
+    def write(self) -> None:
+        Decision.objects.bulk_create(self.rows)
 
 
 def _plain(value: object) -> object:
@@ -104,17 +126,42 @@ def _move(
             job.save(update_fields=["reason", "reason_numbers", "sentence"])
 
 
-def _place(decision: planner.Place, nodes: dict[str, int], now: datetime) -> None:
-    with locked_job(job_row(decision.job)) as job:
-        present = present_placement(job)
-        if job.state != JobState.WAITING or held_placement(job) is not None:
-            return
-        if present is not None and present.state != PlacementState.PARKED:
-            return
-        _note(job, "place", decision.why, now)
-        job.save(update_fields=["reason", "reason_numbers", "sentence"])
-        place(job, _rows(decision.seats, nodes), now)
-        job_changed(job)
+def _place_some(arrivals: list[planner.Place], nodes: dict[str, int], now: datetime) -> None:
+    """Place them in one transaction; if that cannot be, each in its own."""
+    try:
+        _place(arrivals, nodes, now)
+    except OperationalError:
+        raise
+    except Exception:
+        if len(arrivals) == 1:
+            raise
+        log.exception("%d jobs are placed one by one", len(arrivals))
+        for arrival in arrivals:
+            _place_some([arrival], nodes, now)
+
+
+def _place(arrivals: Sequence[planner.Place], nodes: dict[str, int], now: datetime) -> None:
+    by_job = {job_row(arrival.job): arrival for arrival in arrivals}
+    with locked_jobs(by_job) as jobs:
+        wishes = []
+        for job in jobs:
+            if _may_come(job):
+                arrival = by_job[job.id]
+                _note(job, "place", arrival.why, now)
+                job.save(update_fields=["reason", "reason_numbers", "sentence"])
+                wishes.append((job, _rows(arrival.seats, nodes)))
+        place_all(wishes, now)
+        for job, _ in wishes:
+            job_changed(job)
+
+
+def _may_come(job: Job) -> bool:
+    present = present_placement(job)
+    return (
+        job.state == JobState.WAITING
+        and held_placement(job) is None
+        and (present is None or present.state == PlacementState.PARKED)
+    )
 
 
 def _hold(holds: list[planner.Hold], now: datetime) -> None:
@@ -127,20 +174,30 @@ def _hold(holds: list[planner.Hold], now: datetime) -> None:
             "tenant"
         )
     }
+    news = [
+        (known[id], why)
+        for id, why in answered.items()
+        if id in known and known[id].sentence != str(why)
+    ]
+    if news:
+        with unit():
+            _tell(news, now)
+
+
+def _tell(news: list[tuple[Job, planner.Why]], now: datetime) -> None:
+    """Give waiting jobs their new sentences."""
     rewritten = 0
-    for id, why in answered.items():
-        job = known.get(id)
-        if job is None or job.sentence == (sentence := str(why)):
-            continue
-        if job.reason != why.reason.value:
-            _note(job, "hold", why, now)
-        elif rewritten >= SENTENCES_A_CYCLE:
+    for job, why in news:
+        told_before = job.reason == why.reason.value
+        if told_before and rewritten >= SENTENCES_A_CYCLE:
             continue
         rewritten += 1
         numbers = {key: _plain(value) for key, value in why.numbers.items()}
-        changed = Job.objects.filter(pk=id, state=JobState.WAITING).update(
-            reason=why.reason.value, reason_numbers=numbers, sentence=sentence
+        changed = Job.objects.filter(pk=job.pk, state=JobState.WAITING).update(
+            reason=why.reason.value, reason_numbers=numbers, sentence=str(why)
         )
         if changed:
-            job.sentence = sentence
+            if not told_before:
+                _note(job, "hold", why, now)
+            job.sentence = str(why)
             job_changed(job)
