@@ -77,6 +77,7 @@ def settle_success(
 ) -> None:
     """Every replica ended with 0. The placement ends once the workspaces are stored."""
     job.exit_code = 0
+    _note_start(job, replicas, now)
     end_job(job, JobState.SUCCEEDED, now)
     if all(replica.outputs or replica.error for replica in replicas):
         end_placement(job, placement, now)
@@ -99,6 +100,7 @@ def settle_failure(
         _stumble(job, placement, first, now)
         return
     job.exit_code, job.error, job.detail = first.exit_code, first.error, _cause(first, replicas)
+    _note_start(job, replicas, now)
     if first.state == State.EXITED and _may_retry(job, placement, now):
         _retry(job, placement, now)
         return
@@ -108,6 +110,14 @@ def settle_failure(
         want(placement, Want.ABSENT, now)
     elif all(r.outputs or r.error or r.state != State.EXITED for r in replicas):
         end_placement(job, placement, now)
+
+
+def _note_start(job: Job, replicas: list[PlacedReplica], now: datetime) -> None:
+    """One that ended before it was ever reported running: its nodes say when it began."""
+    began = [replica.started_at for replica in replicas if replica.started_at]
+    if job.started_at is None and began:
+        started = datetime.fromtimestamp(max(began), tz=now.tzinfo)
+        job.started_at = min(now, max(job.submitted_at, started))
 
 
 def _cause(first: PlacedReplica, replicas: list[PlacedReplica]) -> str:

@@ -22,6 +22,7 @@ from agents.protocol import (
     OutputHeld,
     Ping,
     Pong,
+    ReplicaFact,
     Telemetry,
     Welcome,
     decode_up,
@@ -66,10 +67,35 @@ def was_placed(node: int, job: int, rank: int) -> bool:
     return PlacedReplica.objects.filter(node_id=node, placement__job_id=job, rank=rank).exists()
 
 
+class Reports:
+    """Facts that wait to be taken: of each replica the newest."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._facts: dict[tuple[int, int, int], ReplicaFact] = {}
+        self._arrived = asyncio.Event()
+
+    def add(self, facts: Facts) -> None:
+        """Have these taken next, together with what waits already."""
+        self._number = facts.number
+        self._facts |= {(fact.job, fact.rank, fact.epoch): fact for fact in facts.replicas}
+        self._arrived.set()
+
+    async def next(self) -> Facts:
+        """Wait for facts and answer all there are."""
+        await self._arrived.wait()
+        self._arrived.clear()
+        taken = Facts(number=self._number, replicas=list(self._facts.values()))
+        self._facts = {}
+        return taken
+
+
 class AgentConsumer(AsyncWebsocketConsumer):
     """Carries desired state down and facts, telemetry and output up."""
 
     node: Node | None = None
+    sender: asyncio.Task[None] | None = None
+    accepter: asyncio.Task[None] | None = None
     greeted = False
     heard_at = 0.0
     sent = -1
@@ -81,6 +107,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
             return
         self.node = node
         self.fresh = asyncio.Event()
+        self.reported = Reports()
         self.known: set[tuple[int, int]] = set()
         # A node has one agent: whoever was connected before gives way.
         await self.channel_layer.group_send(
@@ -89,13 +116,15 @@ class AgentConsumer(AsyncWebsocketConsumer):
         await self.channel_layer.group_add(f"node.{node.id}", self.channel_name)
         await self.accept(subprotocol=SUBPROTOCOL)
         self.sender = asyncio.create_task(self._keep_sending())
+        self.accepter = asyncio.create_task(self._keep_accepting())
 
     async def disconnect(self, code: int) -> None:
         if self.node is None:
             return
-        self.sender.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.sender
+        for task in filter(None, (self.sender, self.accepter)):
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
         await self.channel_layer.group_discard(f"node.{self.node.id}", self.channel_name)
         if code != SUPERSEDED:
             await in_thread(unplugged, self.node.id)
@@ -143,7 +172,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
                     self.fresh.set()
                 await self.send(bytes_data=encode(Pong(number=message.number, desired=newest)))
             case Facts():
-                await self._accept(message)
+                self.reported.add(message)
             case Telemetry():
                 use = await in_thread(telemetry.keep, self.node.name, message)
                 event = UseEvent(
@@ -165,11 +194,21 @@ class AgentConsumer(AsyncWebsocketConsumer):
         self.greeted = True
         self.fresh.set()
 
-    async def _accept(self, facts: Facts) -> None:
+    async def _keep_accepting(self) -> None:
+        """Take what is reported; what comes meanwhile is taken together the next time."""
         assert self.node is not None
+        try:
+            while True:
+                await self._accept(self.node.id, await self.reported.next())
+        except Exception:
+            # Its agent reports everything again over the next connection.
+            log.exception("the facts of %s cannot be taken", self.node)
+            await self.close()
+
+    async def _accept(self, node: int, facts: Facts) -> None:
         for attempt in range(3):
             try:
-                await in_thread(accept_facts, self.node.id, facts)
+                await in_thread(accept_facts, node, facts)
                 break
             except OperationalError:
                 if attempt == 2:

@@ -6,7 +6,7 @@ from django.db import migrations
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('portal', '0002_simulations'),
+        ('portal', '0003_avoided_for_a_while'),
     ]
 
     operations = [
