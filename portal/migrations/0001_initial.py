@@ -10,527 +10,1087 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     initial = True
 
     dependencies = [
-        ('auth', '0012_alter_user_first_name_max_length'),
+        ("auth", "0012_alter_user_first_name_max_length"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='FleetSample',
+            name="FleetSample",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(unique=True)),
-                ('devices', models.PositiveIntegerField(default=0)),
-                ('allocated', models.PositiveIntegerField(default=0)),
-                ('utilisation', models.FloatField(default=0.0)),
-                ('waiting', models.PositiveIntegerField(default=0)),
-                ('running', models.PositiveIntegerField(default=0)),
-                ('tenants', models.JSONField(default=dict)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField(unique=True)),
+                ("devices", models.PositiveIntegerField(default=0)),
+                ("allocated", models.PositiveIntegerField(default=0)),
+                ("utilisation", models.FloatField(default=0.0)),
+                ("waiting", models.PositiveIntegerField(default=0)),
+                ("running", models.PositiveIntegerField(default=0)),
+                ("tenants", models.JSONField(default=dict)),
             ],
             options={
-                'ordering': ['at'],
+                "ordering": ["at"],
             },
         ),
         migrations.CreateModel(
-            name='Lease',
+            name="Lease",
             fields=[
-                ('name', models.CharField(max_length=40, primary_key=True, serialize=False)),
-                ('holder', models.CharField(blank=True, default='', max_length=80)),
-                ('until', models.DateTimeField(blank=True, null=True)),
-                ('beat_at', models.DateTimeField(blank=True, null=True)),
-                ('detail', models.JSONField(default=dict)),
+                ("name", models.CharField(max_length=40, primary_key=True, serialize=False)),
+                ("holder", models.CharField(blank=True, default="", max_length=80)),
+                ("until", models.DateTimeField(blank=True, null=True)),
+                ("beat_at", models.DateTimeField(blank=True, null=True)),
+                ("detail", models.JSONField(default=dict)),
             ],
         ),
         migrations.CreateModel(
-            name='Node',
+            name="Node",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.SlugField(max_length=63, unique=True)),
-                ('token_digest', models.CharField(max_length=64, unique=True)),
-                ('region', models.CharField(blank=True, default='', max_length=60)),
-                ('cluster', models.CharField(blank=True, default='', max_length=60)),
-                ('rack', models.CharField(blank=True, default='', max_length=60)),
-                ('cordoned', models.BooleanField(default=False)),
-                ('draining', models.BooleanField(default=False)),
-                ('note', models.CharField(blank=True, default='', max_length=200)),
-                ('address', models.CharField(blank=True, default='', max_length=64)),
-                ('agent', models.CharField(blank=True, default='', max_length=40)),
-                ('boot', models.CharField(blank=True, default='', max_length=64)),
-                ('driver', models.CharField(blank=True, default='', max_length=20)),
-                ('abilities', models.JSONField(default=dict)),
-                ('cpus', models.FloatField(default=0.0)),
-                ('memory', models.BigIntegerField(default=0)),
-                ('heard_at', models.DateTimeField(blank=True, null=True)),
-                ('connected', models.BooleanField(default=False)),
-                ('lost_at', models.DateTimeField(blank=True, null=True)),
-                ('desired_number', models.PositiveBigIntegerField(default=0)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.SlugField(max_length=63, unique=True)),
+                ("token_digest", models.CharField(max_length=64, unique=True)),
+                ("region", models.CharField(blank=True, default="", max_length=60)),
+                ("cluster", models.CharField(blank=True, default="", max_length=60)),
+                ("rack", models.CharField(blank=True, default="", max_length=60)),
+                ("cordoned", models.BooleanField(default=False)),
+                ("draining", models.BooleanField(default=False)),
+                ("note", models.CharField(blank=True, default="", max_length=200)),
+                ("address", models.CharField(blank=True, default="", max_length=64)),
+                ("agent", models.CharField(blank=True, default="", max_length=40)),
+                ("boot", models.CharField(blank=True, default="", max_length=64)),
+                ("driver", models.CharField(blank=True, default="", max_length=20)),
+                ("abilities", models.JSONField(default=dict)),
+                ("cpus", models.FloatField(default=0.0)),
+                ("memory", models.BigIntegerField(default=0)),
+                ("heard_at", models.DateTimeField(blank=True, null=True)),
+                ("connected", models.BooleanField(default=False)),
+                ("lost_at", models.DateTimeField(blank=True, null=True)),
+                ("desired_number", models.PositiveBigIntegerField(default=0)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
             ],
             options={
-                'ordering': ['region', 'cluster', 'rack', 'name'],
+                "ordering": ["region", "cluster", "rack", "name"],
             },
         ),
         migrations.CreateModel(
-            name='Settings',
+            name="Settings",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('policy', models.CharField(blank=True, default='', max_length=40)),
-                ('changes', models.JSONField(default=dict)),
-                ('listening_since', models.DateTimeField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("policy", models.CharField(blank=True, default="", max_length=40)),
+                ("changes", models.JSONField(default=dict)),
+                ("listening_since", models.DateTimeField(blank=True, null=True)),
             ],
         ),
         migrations.CreateModel(
-            name='Tier',
+            name="Tier",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=40, unique=True)),
-                ('title', models.CharField(max_length=80)),
-                ('rank', models.IntegerField(default=0)),
-                ('promise', models.FloatField(default=0.0, validators=[django.core.validators.MinValueValidator(0.0), django.core.validators.MaxValueValidator(1.0)])),
-                ('preemptible', models.BooleanField(default=True)),
-                ('checkpoint_every_s', models.PositiveIntegerField(blank=True, null=True)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=40, unique=True)),
+                ("title", models.CharField(max_length=80)),
+                ("rank", models.IntegerField(default=0)),
+                (
+                    "promise",
+                    models.FloatField(
+                        default=0.0,
+                        validators=[
+                            django.core.validators.MinValueValidator(0.0),
+                            django.core.validators.MaxValueValidator(1.0),
+                        ],
+                    ),
+                ),
+                ("preemptible", models.BooleanField(default=True)),
+                ("checkpoint_every_s", models.PositiveIntegerField(blank=True, null=True)),
             ],
             options={
-                'ordering': ['-rank', 'slug'],
+                "ordering": ["-rank", "slug"],
             },
         ),
         migrations.CreateModel(
-            name='User',
+            name="User",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('password', models.CharField(max_length=128, verbose_name='password')),
-                ('last_login', models.DateTimeField(blank=True, null=True, verbose_name='last login')),
-                ('is_superuser', models.BooleanField(default=False, help_text='Designates that this user has all permissions without explicitly assigning them.', verbose_name='superuser status')),
-                ('username', models.CharField(error_messages={'unique': 'A user with that username already exists.'}, help_text='Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.', max_length=150, unique=True, validators=[django.contrib.auth.validators.UnicodeUsernameValidator()], verbose_name='username')),
-                ('first_name', models.CharField(blank=True, max_length=150, verbose_name='first name')),
-                ('last_name', models.CharField(blank=True, max_length=150, verbose_name='last name')),
-                ('email', models.EmailField(blank=True, max_length=254, verbose_name='email address')),
-                ('is_staff', models.BooleanField(default=False, help_text='Designates whether the user can log into this admin site.', verbose_name='staff status')),
-                ('is_active', models.BooleanField(default=True, help_text='Designates whether this user should be treated as active. Unselect this instead of deleting accounts.', verbose_name='active')),
-                ('date_joined', models.DateTimeField(default=django.utils.timezone.now, verbose_name='date joined')),
-                ('theme', models.CharField(choices=[('system', 'As the system'), ('light', 'Light'), ('dark', 'Dark')], default='system', max_length=8)),
-                ('time_zone', models.CharField(blank=True, default='', max_length=64)),
-                ('groups', models.ManyToManyField(blank=True, help_text='The groups this user belongs to. A user will get all permissions granted to each of their groups.', related_name='user_set', related_query_name='user', to='auth.group', verbose_name='groups')),
-                ('user_permissions', models.ManyToManyField(blank=True, help_text='Specific permissions for this user.', related_name='user_set', related_query_name='user', to='auth.permission', verbose_name='user permissions')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("password", models.CharField(max_length=128, verbose_name="password")),
+                (
+                    "last_login",
+                    models.DateTimeField(blank=True, null=True, verbose_name="last login"),
+                ),
+                (
+                    "is_superuser",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates that this user has all permissions without explicitly assigning them.",
+                        verbose_name="superuser status",
+                    ),
+                ),
+                (
+                    "username",
+                    models.CharField(
+                        error_messages={"unique": "A user with that username already exists."},
+                        help_text="Required. 150 characters or fewer. Letters, digits and @/./+/-/_ only.",
+                        max_length=150,
+                        unique=True,
+                        validators=[django.contrib.auth.validators.UnicodeUsernameValidator()],
+                        verbose_name="username",
+                    ),
+                ),
+                (
+                    "first_name",
+                    models.CharField(blank=True, max_length=150, verbose_name="first name"),
+                ),
+                (
+                    "last_name",
+                    models.CharField(blank=True, max_length=150, verbose_name="last name"),
+                ),
+                (
+                    "email",
+                    models.EmailField(blank=True, max_length=254, verbose_name="email address"),
+                ),
+                (
+                    "is_staff",
+                    models.BooleanField(
+                        default=False,
+                        help_text="Designates whether the user can log into this admin site.",
+                        verbose_name="staff status",
+                    ),
+                ),
+                (
+                    "is_active",
+                    models.BooleanField(
+                        default=True,
+                        help_text="Designates whether this user should be treated as active. Unselect this instead of deleting accounts.",
+                        verbose_name="active",
+                    ),
+                ),
+                (
+                    "date_joined",
+                    models.DateTimeField(
+                        default=django.utils.timezone.now, verbose_name="date joined"
+                    ),
+                ),
+                (
+                    "theme",
+                    models.CharField(
+                        choices=[("system", "As the system"), ("light", "Light"), ("dark", "Dark")],
+                        default="system",
+                        max_length=8,
+                    ),
+                ),
+                ("time_zone", models.CharField(blank=True, default="", max_length=64)),
+                (
+                    "groups",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="The groups this user belongs to. A user will get all permissions granted to each of their groups.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.group",
+                        verbose_name="groups",
+                    ),
+                ),
+                (
+                    "user_permissions",
+                    models.ManyToManyField(
+                        blank=True,
+                        help_text="Specific permissions for this user.",
+                        related_name="user_set",
+                        related_query_name="user",
+                        to="auth.permission",
+                        verbose_name="user permissions",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['username'],
+                "ordering": ["username"],
             },
             managers=[
-                ('objects', django.contrib.auth.models.UserManager()),
+                ("objects", django.contrib.auth.models.UserManager()),
             ],
         ),
         migrations.CreateModel(
-            name='AuditEntry',
+            name="AuditEntry",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField(auto_now_add=True, db_index=True)),
-                ('act', models.CharField(max_length=60)),
-                ('subject', models.CharField(max_length=120)),
-                ('before', models.JSONField(default=dict)),
-                ('after', models.JSONField(default=dict)),
-                ('actor', models.ForeignKey(null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField(auto_now_add=True, db_index=True)),
+                ("act", models.CharField(max_length=60)),
+                ("subject", models.CharField(max_length=120)),
+                ("before", models.JSONField(default=dict)),
+                ("after", models.JSONField(default=dict)),
+                (
+                    "actor",
+                    models.ForeignKey(
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-at', '-id'],
+                "ordering": ["-at", "-id"],
             },
         ),
         migrations.CreateModel(
-            name='Job',
+            name="Job",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=120)),
-                ('command', models.JSONField(default=list)),
-                ('environment', models.JSONField(default=dict)),
-                ('secrets', models.JSONField(default=dict)),
-                ('git', models.CharField(blank=True, default='', max_length=500)),
-                ('ref', models.CharField(blank=True, default='', max_length=200)),
-                ('replicas', models.PositiveIntegerField(default=1)),
-                ('gpus_per_replica', models.PositiveIntegerField(default=1)),
-                ('fewest_devices', models.PositiveIntegerField(blank=True, null=True)),
-                ('device_kind', models.CharField(blank=True, default='', max_length=60)),
-                ('device_memory', models.BigIntegerField(default=0)),
-                ('cpus_per_replica', models.FloatField(default=0.0)),
-                ('memory_per_replica', models.BigIntegerField(default=0)),
-                ('expected_s', models.FloatField(blank=True, null=True)),
-                ('tags', models.JSONField(default=list)),
-                ('retries', models.PositiveIntegerField(default=0)),
-                ('checkpoint_every_s', models.PositiveIntegerField(blank=True, null=True)),
-                ('internet', models.BooleanField(default=False)),
-                ('state', models.CharField(choices=[('waiting', 'Waiting'), ('starting', 'Starting'), ('running', 'Running'), ('moving', 'Moving'), ('paused', 'Paused'), ('succeeded', 'Succeeded'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], db_index=True, default='waiting', max_length=12)),
-                ('remedy', models.CharField(choices=[('transparent', 'Transparent: goes on anywhere at the same step'), ('pause', 'Pause: frozen in place, goes on at the same node'), ('requeue', 'Requeue: starts again from the beginning')], default='transparent', max_length=12)),
-                ('verdict', models.CharField(blank=True, default='', max_length=300)),
-                ('epoch', models.PositiveIntegerField(default=0)),
-                ('submitted_at', models.DateTimeField(db_index=True)),
-                ('waiting_since', models.DateTimeField(blank=True, null=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('running_since', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, db_index=True, null=True)),
-                ('exit_code', models.IntegerField(blank=True, null=True)),
-                ('error', models.CharField(blank=True, default='', max_length=60)),
-                ('detail', models.TextField(blank=True, default='')),
-                ('retried', models.PositiveIntegerField(default=0)),
-                ('stumbles', models.PositiveIntegerField(default=0)),
-                ('reason', models.CharField(blank=True, default='', max_length=60)),
-                ('reason_numbers', models.JSONField(default=dict)),
-                ('sentence', models.TextField(blank=True, default='')),
-                ('pause_asked', models.BooleanField(default=False)),
-                ('move_asked', models.BooleanField(default=False)),
-                ('wanted_nodes', models.JSONField(default=list)),
-                ('avoid_nodes', models.JSONField(default=list)),
-                ('asked_devices', models.PositiveIntegerField(blank=True, null=True)),
-                ('untouchable_until', models.DateTimeField(blank=True, null=True)),
-                ('moves', models.PositiveIntegerField(default=0)),
-                ('last_moved_at', models.DateTimeField(blank=True, null=True)),
-                ('worked_s', models.FloatField(default=0.0)),
-                ('delivered', models.FloatField(default=0.0)),
-                ('entitled', models.FloatField(default=0.0)),
-                ('accounted_at', models.DateTimeField(blank=True, null=True)),
-                ('asked_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('cloned_from', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='clones', to='portal.job')),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=120)),
+                ("command", models.JSONField(default=list)),
+                ("environment", models.JSONField(default=dict)),
+                ("secrets", models.JSONField(default=dict)),
+                ("git", models.CharField(blank=True, default="", max_length=500)),
+                ("ref", models.CharField(blank=True, default="", max_length=200)),
+                ("replicas", models.PositiveIntegerField(default=1)),
+                ("gpus_per_replica", models.PositiveIntegerField(default=1)),
+                ("fewest_devices", models.PositiveIntegerField(blank=True, null=True)),
+                ("device_kind", models.CharField(blank=True, default="", max_length=60)),
+                ("device_memory", models.BigIntegerField(default=0)),
+                ("cpus_per_replica", models.FloatField(default=0.0)),
+                ("memory_per_replica", models.BigIntegerField(default=0)),
+                ("expected_s", models.FloatField(blank=True, null=True)),
+                ("tags", models.JSONField(default=list)),
+                ("retries", models.PositiveIntegerField(default=0)),
+                ("checkpoint_every_s", models.PositiveIntegerField(blank=True, null=True)),
+                ("internet", models.BooleanField(default=False)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("waiting", "Waiting"),
+                            ("starting", "Starting"),
+                            ("running", "Running"),
+                            ("moving", "Moving"),
+                            ("paused", "Paused"),
+                            ("succeeded", "Succeeded"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        db_index=True,
+                        default="waiting",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "remedy",
+                    models.CharField(
+                        choices=[
+                            ("transparent", "Transparent: goes on anywhere at the same step"),
+                            ("pause", "Pause: frozen in place, goes on at the same node"),
+                            ("requeue", "Requeue: starts again from the beginning"),
+                        ],
+                        default="transparent",
+                        max_length=12,
+                    ),
+                ),
+                ("verdict", models.CharField(blank=True, default="", max_length=300)),
+                ("epoch", models.PositiveIntegerField(default=0)),
+                ("submitted_at", models.DateTimeField(db_index=True)),
+                ("waiting_since", models.DateTimeField(blank=True, null=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("running_since", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, db_index=True, null=True)),
+                ("exit_code", models.IntegerField(blank=True, null=True)),
+                ("error", models.CharField(blank=True, default="", max_length=60)),
+                ("detail", models.TextField(blank=True, default="")),
+                ("retried", models.PositiveIntegerField(default=0)),
+                ("stumbles", models.PositiveIntegerField(default=0)),
+                ("reason", models.CharField(blank=True, default="", max_length=60)),
+                ("reason_numbers", models.JSONField(default=dict)),
+                ("sentence", models.TextField(blank=True, default="")),
+                ("pause_asked", models.BooleanField(default=False)),
+                ("move_asked", models.BooleanField(default=False)),
+                ("wanted_nodes", models.JSONField(default=list)),
+                ("avoid_nodes", models.JSONField(default=list)),
+                ("asked_devices", models.PositiveIntegerField(blank=True, null=True)),
+                ("untouchable_until", models.DateTimeField(blank=True, null=True)),
+                ("moves", models.PositiveIntegerField(default=0)),
+                ("last_moved_at", models.DateTimeField(blank=True, null=True)),
+                ("worked_s", models.FloatField(default=0.0)),
+                ("delivered", models.FloatField(default=0.0)),
+                ("entitled", models.FloatField(default=0.0)),
+                ("accounted_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "cloned_from",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="clones",
+                        to="portal.job",
+                    ),
+                ),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="jobs",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
         migrations.CreateModel(
-            name='Checkpoint',
+            name="Checkpoint",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('number', models.PositiveIntegerField()),
-                ('state', models.CharField(choices=[('under-way', 'Under way'), ('committed', 'Committed'), ('discarded', 'Discarded')], default='under-way', max_length=10)),
-                ('periodic', models.BooleanField(default=False)),
-                ('began_at', models.DateTimeField()),
-                ('frozen_at', models.FloatField(default=0.0)),
-                ('committed_at', models.DateTimeField(blank=True, null=True)),
-                ('worked_s', models.FloatField(default=0.0)),
-                ('bytes_raw', models.BigIntegerField(default=0)),
-                ('bytes_new', models.BigIntegerField(default=0)),
-                ('bytes_stored', models.BigIntegerField(default=0)),
-                ('phases', models.JSONField(default=dict)),
-                ('error', models.TextField(blank=True, default='')),
-                ('collected', models.BooleanField(default=False)),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='checkpoints', to='portal.job')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("number", models.PositiveIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("under-way", "Under way"),
+                            ("committed", "Committed"),
+                            ("discarded", "Discarded"),
+                        ],
+                        default="under-way",
+                        max_length=10,
+                    ),
+                ),
+                ("periodic", models.BooleanField(default=False)),
+                ("began_at", models.DateTimeField()),
+                ("frozen_at", models.FloatField(default=0.0)),
+                ("committed_at", models.DateTimeField(blank=True, null=True)),
+                ("worked_s", models.FloatField(default=0.0)),
+                ("bytes_raw", models.BigIntegerField(default=0)),
+                ("bytes_new", models.BigIntegerField(default=0)),
+                ("bytes_stored", models.BigIntegerField(default=0)),
+                ("phases", models.JSONField(default=dict)),
+                ("error", models.TextField(blank=True, default="")),
+                ("collected", models.BooleanField(default=False)),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="checkpoints",
+                        to="portal.job",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['job', 'number'],
+                "ordering": ["job", "number"],
             },
         ),
         migrations.CreateModel(
-            name='Membership',
+            name="Membership",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('role', models.CharField(choices=[('researcher', 'Researcher'), ('manager', 'Manager')], default='researcher', max_length=12)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "role",
+                    models.CharField(
+                        choices=[("researcher", "Researcher"), ("manager", "Manager")],
+                        default="researcher",
+                        max_length=12,
+                    ),
+                ),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="memberships",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['tenant', 'user'],
+                "ordering": ["tenant", "user"],
             },
         ),
         migrations.CreateModel(
-            name='Move',
+            name="Move",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('kind', models.CharField(choices=[('preempt', 'Preempted'), ('migrate', 'Migrated'), ('resize', 'Resized'), ('pause', 'Paused'), ('recover', 'Recovered'), ('retry', 'Retried')], max_length=8)),
-                ('remedy', models.CharField(choices=[('transparent', 'Transparent: goes on anywhere at the same step'), ('pause', 'Pause: frozen in place, goes on at the same node'), ('requeue', 'Requeue: starts again from the beginning')], default='transparent', max_length=12)),
-                ('reason', models.CharField(blank=True, default='', max_length=60)),
-                ('sentence', models.TextField(blank=True, default='')),
-                ('from_nodes', models.JSONField(default=list)),
-                ('to_nodes', models.JSONField(default=list)),
-                ('from_devices', models.PositiveIntegerField(default=0)),
-                ('to_devices', models.PositiveIntegerField(default=0)),
-                ('began_at', models.DateTimeField()),
-                ('stopped_at', models.FloatField(blank=True, null=True)),
-                ('left_at', models.DateTimeField(blank=True, null=True)),
-                ('resumed_at', models.FloatField(blank=True, null=True)),
-                ('phases', models.JSONField(default=dict)),
-                ('bytes_raw', models.BigIntegerField(default=0)),
-                ('bytes_new', models.BigIntegerField(default=0)),
-                ('bytes_stored', models.BigIntegerField(default=0)),
-                ('lost_s', models.FloatField(default=0.0)),
-                ('called_off', models.TextField(blank=True, default='')),
-                ('asked_by', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to=settings.AUTH_USER_MODEL)),
-                ('beneficiary', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='portal.job')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='receipts', to='portal.job')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[
+                            ("preempt", "Preempted"),
+                            ("migrate", "Migrated"),
+                            ("resize", "Resized"),
+                            ("pause", "Paused"),
+                            ("recover", "Recovered"),
+                            ("retry", "Retried"),
+                        ],
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "remedy",
+                    models.CharField(
+                        choices=[
+                            ("transparent", "Transparent: goes on anywhere at the same step"),
+                            ("pause", "Pause: frozen in place, goes on at the same node"),
+                            ("requeue", "Requeue: starts again from the beginning"),
+                        ],
+                        default="transparent",
+                        max_length=12,
+                    ),
+                ),
+                ("reason", models.CharField(blank=True, default="", max_length=60)),
+                ("sentence", models.TextField(blank=True, default="")),
+                ("from_nodes", models.JSONField(default=list)),
+                ("to_nodes", models.JSONField(default=list)),
+                ("from_devices", models.PositiveIntegerField(default=0)),
+                ("to_devices", models.PositiveIntegerField(default=0)),
+                ("began_at", models.DateTimeField()),
+                ("stopped_at", models.FloatField(blank=True, null=True)),
+                ("left_at", models.DateTimeField(blank=True, null=True)),
+                ("resumed_at", models.FloatField(blank=True, null=True)),
+                ("phases", models.JSONField(default=dict)),
+                ("bytes_raw", models.BigIntegerField(default=0)),
+                ("bytes_new", models.BigIntegerField(default=0)),
+                ("bytes_stored", models.BigIntegerField(default=0)),
+                ("lost_s", models.FloatField(default=0.0)),
+                ("called_off", models.TextField(blank=True, default="")),
+                (
+                    "asked_by",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "beneficiary",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="portal.job",
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="receipts",
+                        to="portal.job",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-began_at', '-id'],
+                "ordering": ["-began_at", "-id"],
             },
         ),
         migrations.CreateModel(
-            name='Device',
+            name="Device",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('uid', models.CharField(max_length=80)),
-                ('index', models.PositiveIntegerField(default=0)),
-                ('kind', models.CharField(max_length=60)),
-                ('memory', models.BigIntegerField(default=0)),
-                ('sick', models.CharField(blank=True, default='', max_length=200)),
-                ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='devices', to='portal.node')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("uid", models.CharField(max_length=80)),
+                ("index", models.PositiveIntegerField(default=0)),
+                ("kind", models.CharField(max_length=60)),
+                ("memory", models.BigIntegerField(default=0)),
+                ("sick", models.CharField(blank=True, default="", max_length=200)),
+                (
+                    "node",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="devices",
+                        to="portal.node",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['node', 'index', 'uid'],
+                "ordering": ["node", "index", "uid"],
             },
         ),
         migrations.CreateModel(
-            name='Partition',
+            name="Partition",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=40, unique=True)),
-                ('title', models.CharField(max_length=80)),
-                ('nodes', models.ManyToManyField(blank=True, related_name='partitions', to='portal.node')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=40, unique=True)),
+                ("title", models.CharField(max_length=80)),
+                (
+                    "nodes",
+                    models.ManyToManyField(blank=True, related_name="partitions", to="portal.node"),
+                ),
             ],
             options={
-                'ordering': ['slug'],
+                "ordering": ["slug"],
             },
         ),
         migrations.AddField(
-            model_name='job',
-            name='partition',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='jobs', to='portal.partition'),
+            model_name="job",
+            name="partition",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="jobs",
+                to="portal.partition",
+            ),
         ),
         migrations.CreateModel(
-            name='Placement',
+            name="Placement",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('epoch', models.PositiveIntegerField()),
-                ('state', models.CharField(choices=[('held', 'Held'), ('active', 'Active'), ('parked', 'Parked'), ('ended', 'Ended')], default='active', max_length=8)),
-                ('want', models.CharField(choices=[('running', 'running'), ('frozen', 'frozen'), ('stored', 'stored'), ('absent', 'absent')], default='running', max_length=8)),
-                ('want_since', models.DateTimeField()),
-                ('then', models.CharField(blank=True, choices=[('', 'Stay'), ('queue', 'Wait for devices again'), ('move', 'Go on at the next placement'), ('pause', 'Stay paused'), ('retry', 'Try again'), ('succeed', 'Succeeded'), ('fail', 'Failed'), ('cancel', 'Cancelled')], default='', max_length=8)),
-                ('hold', models.BooleanField(default=True)),
-                ('devices', models.PositiveIntegerField(default=0)),
-                ('created_at', models.DateTimeField()),
-                ('running_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('checkpoint', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='portal.checkpoint')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='placements', to='portal.job')),
-                ('storing', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='portal.checkpoint')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("epoch", models.PositiveIntegerField()),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("held", "Held"),
+                            ("active", "Active"),
+                            ("parked", "Parked"),
+                            ("ended", "Ended"),
+                        ],
+                        default="active",
+                        max_length=8,
+                    ),
+                ),
+                (
+                    "want",
+                    models.CharField(
+                        choices=[
+                            ("running", "running"),
+                            ("frozen", "frozen"),
+                            ("stored", "stored"),
+                            ("absent", "absent"),
+                        ],
+                        default="running",
+                        max_length=8,
+                    ),
+                ),
+                ("want_since", models.DateTimeField()),
+                (
+                    "then",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("", "Stay"),
+                            ("queue", "Wait for devices again"),
+                            ("move", "Go on at the next placement"),
+                            ("pause", "Stay paused"),
+                            ("retry", "Try again"),
+                            ("succeed", "Succeeded"),
+                            ("fail", "Failed"),
+                            ("cancel", "Cancelled"),
+                        ],
+                        default="",
+                        max_length=8,
+                    ),
+                ),
+                ("hold", models.BooleanField(default=True)),
+                ("devices", models.PositiveIntegerField(default=0)),
+                ("created_at", models.DateTimeField()),
+                ("running_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "checkpoint",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="portal.checkpoint",
+                    ),
+                ),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="placements",
+                        to="portal.job",
+                    ),
+                ),
+                (
+                    "storing",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.SET_NULL,
+                        related_name="+",
+                        to="portal.checkpoint",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['job', 'epoch'],
+                "ordering": ["job", "epoch"],
             },
         ),
         migrations.CreateModel(
-            name='PlacedReplica',
+            name="PlacedReplica",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('rank', models.PositiveIntegerField()),
-                ('devices', models.JSONField(default=list)),
-                ('sharers', models.PositiveIntegerField(default=1)),
-                ('output_from', models.BigIntegerField(default=0)),
-                ('state', models.CharField(blank=True, choices=[('preparing', 'preparing'), ('ready', 'ready'), ('running', 'running'), ('frozen', 'frozen'), ('stored', 'stored'), ('exited', 'exited'), ('failed', 'failed'), ('absent', 'absent')], default='', max_length=10)),
-                ('exit_code', models.IntegerField(blank=True, null=True)),
-                ('error', models.CharField(blank=True, default='', max_length=60)),
-                ('detail', models.TextField(blank=True, default='')),
-                ('checkpoint', models.PositiveIntegerField(default=0)),
-                ('manifest', models.CharField(blank=True, default='', max_length=120)),
-                ('outputs', models.CharField(blank=True, default='', max_length=120)),
-                ('phases', models.JSONField(default=dict)),
-                ('bytes_raw', models.BigIntegerField(default=0)),
-                ('bytes_new', models.BigIntegerField(default=0)),
-                ('bytes_stored', models.BigIntegerField(default=0)),
-                ('started_at', models.FloatField(default=0.0)),
-                ('stopped_at', models.FloatField(default=0.0)),
-                ('node', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replicas', to='portal.node')),
-                ('placement', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='replicas', to='portal.placement')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("rank", models.PositiveIntegerField()),
+                ("devices", models.JSONField(default=list)),
+                ("sharers", models.PositiveIntegerField(default=1)),
+                ("output_from", models.BigIntegerField(default=0)),
+                (
+                    "state",
+                    models.CharField(
+                        blank=True,
+                        choices=[
+                            ("preparing", "preparing"),
+                            ("ready", "ready"),
+                            ("running", "running"),
+                            ("frozen", "frozen"),
+                            ("stored", "stored"),
+                            ("exited", "exited"),
+                            ("failed", "failed"),
+                            ("absent", "absent"),
+                        ],
+                        default="",
+                        max_length=10,
+                    ),
+                ),
+                ("exit_code", models.IntegerField(blank=True, null=True)),
+                ("error", models.CharField(blank=True, default="", max_length=60)),
+                ("detail", models.TextField(blank=True, default="")),
+                ("checkpoint", models.PositiveIntegerField(default=0)),
+                ("manifest", models.CharField(blank=True, default="", max_length=120)),
+                ("outputs", models.CharField(blank=True, default="", max_length=120)),
+                ("phases", models.JSONField(default=dict)),
+                ("bytes_raw", models.BigIntegerField(default=0)),
+                ("bytes_new", models.BigIntegerField(default=0)),
+                ("bytes_stored", models.BigIntegerField(default=0)),
+                ("started_at", models.FloatField(default=0.0)),
+                ("stopped_at", models.FloatField(default=0.0)),
+                (
+                    "node",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="replicas",
+                        to="portal.node",
+                    ),
+                ),
+                (
+                    "placement",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="replicas",
+                        to="portal.placement",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['placement', 'rank'],
+                "ordering": ["placement", "rank"],
             },
         ),
         migrations.CreateModel(
-            name='Tenant',
+            name="Tenant",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('slug', models.SlugField(max_length=40, unique=True)),
-                ('title', models.CharField(max_length=80)),
-                ('weight', models.FloatField(default=1.0, validators=[django.core.validators.MinValueValidator(0.001)])),
-                ('usage', models.FloatField(default=0.0)),
-                ('usage_at', models.DateTimeField(blank=True, null=True)),
-                ('members', models.ManyToManyField(related_name='tenants', through='portal.Membership', to=settings.AUTH_USER_MODEL)),
-                ('parent', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='children', to='portal.tenant')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("slug", models.SlugField(max_length=40, unique=True)),
+                ("title", models.CharField(max_length=80)),
+                (
+                    "weight",
+                    models.FloatField(
+                        default=1.0, validators=[django.core.validators.MinValueValidator(0.001)]
+                    ),
+                ),
+                ("usage", models.FloatField(default=0.0)),
+                ("usage_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "members",
+                    models.ManyToManyField(
+                        related_name="tenants",
+                        through="portal.Membership",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
+                (
+                    "parent",
+                    models.ForeignKey(
+                        blank=True,
+                        null=True,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="children",
+                        to="portal.tenant",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['slug'],
+                "ordering": ["slug"],
             },
         ),
         migrations.CreateModel(
-            name='Quota',
+            name="Quota",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('device_kind', models.CharField(blank=True, default='', max_length=60)),
-                ('reserved', models.PositiveIntegerField(default=0)),
-                ('borrow', models.PositiveIntegerField(blank=True, default=0, null=True)),
-                ('lend', models.BooleanField(default=True)),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='quotas', to='portal.tenant')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("device_kind", models.CharField(blank=True, default="", max_length=60)),
+                ("reserved", models.PositiveIntegerField(default=0)),
+                ("borrow", models.PositiveIntegerField(blank=True, default=0, null=True)),
+                ("lend", models.BooleanField(default=True)),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="quotas",
+                        to="portal.tenant",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['tenant', 'device_kind'],
+                "ordering": ["tenant", "device_kind"],
             },
         ),
         migrations.AddField(
-            model_name='partition',
-            name='tenants',
-            field=models.ManyToManyField(blank=True, related_name='partitions', to='portal.tenant'),
+            model_name="partition",
+            name="tenants",
+            field=models.ManyToManyField(blank=True, related_name="partitions", to="portal.tenant"),
         ),
         migrations.AddField(
-            model_name='membership',
-            name='tenant',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='memberships', to='portal.tenant'),
+            model_name="membership",
+            name="tenant",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.CASCADE,
+                related_name="memberships",
+                to="portal.tenant",
+            ),
         ),
         migrations.AddField(
-            model_name='job',
-            name='tenant',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='portal.tenant'),
+            model_name="job",
+            name="tenant",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="portal.tenant"
+            ),
         ),
         migrations.CreateModel(
-            name='Promise',
+            name="Promise",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('hour', models.DateTimeField()),
-                ('delivered', models.FloatField(default=0.0)),
-                ('entitled', models.FloatField(default=0.0)),
-                ('promise', models.FloatField(default=0.0)),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='promises', to='portal.job')),
-                ('tenant', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='portal.tenant')),
-                ('tier', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='+', to='portal.tier')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("hour", models.DateTimeField()),
+                ("delivered", models.FloatField(default=0.0)),
+                ("entitled", models.FloatField(default=0.0)),
+                ("promise", models.FloatField(default=0.0)),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="promises",
+                        to="portal.job",
+                    ),
+                ),
+                (
+                    "tenant",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="portal.tenant",
+                    ),
+                ),
+                (
+                    "tier",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="+",
+                        to="portal.tier",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-hour', 'job'],
+                "ordering": ["-hour", "job"],
             },
         ),
         migrations.AddField(
-            model_name='job',
-            name='tier',
-            field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='jobs', to='portal.tier'),
+            model_name="job",
+            name="tier",
+            field=models.ForeignKey(
+                on_delete=django.db.models.deletion.PROTECT, related_name="jobs", to="portal.tier"
+            ),
         ),
         migrations.CreateModel(
-            name='Upload',
+            name="Upload",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('filename', models.CharField(max_length=255)),
-                ('size', models.BigIntegerField()),
-                ('sha256', models.CharField(db_index=True, max_length=64)),
-                ('file', models.FileField(max_length=255, upload_to='sources/%Y/%m/')),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='uploads', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("filename", models.CharField(max_length=255)),
+                ("size", models.BigIntegerField()),
+                ("sha256", models.CharField(db_index=True, max_length=64)),
+                ("file", models.FileField(max_length=255, upload_to="sources/%Y/%m/")),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="uploads",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at'],
+                "ordering": ["-created_at"],
             },
         ),
         migrations.AddField(
-            model_name='job',
-            name='upload',
-            field=models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='jobs', to='portal.upload'),
+            model_name="job",
+            name="upload",
+            field=models.ForeignKey(
+                blank=True,
+                null=True,
+                on_delete=django.db.models.deletion.SET_NULL,
+                related_name="jobs",
+                to="portal.upload",
+            ),
         ),
         migrations.CreateModel(
-            name='AccessToken',
+            name="AccessToken",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=80)),
-                ('prefix', models.CharField(max_length=12)),
-                ('digest', models.CharField(max_length=64, unique=True)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('expires_at', models.DateTimeField(blank=True, null=True)),
-                ('used_at', models.DateTimeField(blank=True, null=True)),
-                ('revoked_at', models.DateTimeField(blank=True, null=True)),
-                ('user', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tokens', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("name", models.CharField(max_length=80)),
+                ("prefix", models.CharField(max_length=12)),
+                ("digest", models.CharField(max_length=64, unique=True)),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("expires_at", models.DateTimeField(blank=True, null=True)),
+                ("used_at", models.DateTimeField(blank=True, null=True)),
+                ("revoked_at", models.DateTimeField(blank=True, null=True)),
+                (
+                    "user",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="tokens",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-created_at'],
-                'constraints': [models.UniqueConstraint(condition=models.Q(('revoked_at', None)), fields=('user', 'name'), name='one_live_token_a_name')],
+                "ordering": ["-created_at"],
+                "constraints": [
+                    models.UniqueConstraint(
+                        condition=models.Q(("revoked_at", None)),
+                        fields=("user", "name"),
+                        name="one_live_token_a_name",
+                    )
+                ],
             },
         ),
         migrations.CreateModel(
-            name='CheckpointImage',
+            name="CheckpointImage",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('rank', models.PositiveIntegerField()),
-                ('manifest', models.CharField(max_length=120)),
-                ('output_at', models.BigIntegerField(default=0)),
-                ('checkpoint', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='images', to='portal.checkpoint')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("rank", models.PositiveIntegerField()),
+                ("manifest", models.CharField(max_length=120)),
+                ("output_at", models.BigIntegerField(default=0)),
+                (
+                    "checkpoint",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="images",
+                        to="portal.checkpoint",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['checkpoint', 'rank'],
-                'constraints': [models.UniqueConstraint(fields=('checkpoint', 'rank'), name='one_image_a_rank')],
+                "ordering": ["checkpoint", "rank"],
+                "constraints": [
+                    models.UniqueConstraint(fields=("checkpoint", "rank"), name="one_image_a_rank")
+                ],
             },
         ),
         migrations.CreateModel(
-            name='Decision',
+            name="Decision",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('at', models.DateTimeField()),
-                ('kind', models.CharField(max_length=10)),
-                ('reason', models.CharField(max_length=60)),
-                ('numbers', models.JSONField(default=dict)),
-                ('sentence', models.TextField(default='')),
-                ('job', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='decisions', to='portal.job')),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("at", models.DateTimeField()),
+                ("kind", models.CharField(max_length=10)),
+                ("reason", models.CharField(max_length=60)),
+                ("numbers", models.JSONField(default=dict)),
+                ("sentence", models.TextField(default="")),
+                (
+                    "job",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="decisions",
+                        to="portal.job",
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-at', '-id'],
-                'indexes': [models.Index(fields=['job', '-at'], name='portal_deci_job_id_6077be_idx')],
+                "ordering": ["-at", "-id"],
+                "indexes": [
+                    models.Index(fields=["job", "-at"], name="portal_deci_job_id_6077be_idx")
+                ],
             },
         ),
         migrations.AddConstraint(
-            model_name='checkpoint',
-            constraint=models.UniqueConstraint(fields=('job', 'number'), name='one_cut_a_number'),
+            model_name="checkpoint",
+            constraint=models.UniqueConstraint(fields=("job", "number"), name="one_cut_a_number"),
         ),
         migrations.AddIndex(
-            model_name='move',
-            index=models.Index(fields=['job', '-began_at'], name='portal_move_job_id_d1186c_idx'),
+            model_name="move",
+            index=models.Index(fields=["job", "-began_at"], name="portal_move_job_id_d1186c_idx"),
         ),
         migrations.AddConstraint(
-            model_name='device',
-            constraint=models.UniqueConstraint(fields=('node', 'uid'), name='one_device_a_uid'),
+            model_name="device",
+            constraint=models.UniqueConstraint(fields=("node", "uid"), name="one_device_a_uid"),
         ),
         migrations.AddIndex(
-            model_name='placement',
-            index=models.Index(fields=['state'], name='portal_plac_state_be2a43_idx'),
+            model_name="placement",
+            index=models.Index(fields=["state"], name="portal_plac_state_be2a43_idx"),
         ),
         migrations.AddConstraint(
-            model_name='placement',
-            constraint=models.UniqueConstraint(fields=('job', 'epoch'), name='one_placement_an_epoch'),
+            model_name="placement",
+            constraint=models.UniqueConstraint(
+                fields=("job", "epoch"), name="one_placement_an_epoch"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='placement',
-            constraint=models.UniqueConstraint(condition=models.Q(('state__in', ['active', 'parked'])), fields=('job',), name='one_present_placement_a_job'),
+            model_name="placement",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state__in", ["active", "parked"])),
+                fields=("job",),
+                name="one_present_placement_a_job",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='placement',
-            constraint=models.UniqueConstraint(condition=models.Q(('state', 'held')), fields=('job',), name='one_held_placement_a_job'),
+            model_name="placement",
+            constraint=models.UniqueConstraint(
+                condition=models.Q(("state", "held")),
+                fields=("job",),
+                name="one_held_placement_a_job",
+            ),
         ),
         migrations.AddConstraint(
-            model_name='placedreplica',
-            constraint=models.UniqueConstraint(fields=('placement', 'rank'), name='one_replica_a_rank'),
+            model_name="placedreplica",
+            constraint=models.UniqueConstraint(
+                fields=("placement", "rank"), name="one_replica_a_rank"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='quota',
-            constraint=models.UniqueConstraint(fields=('tenant', 'device_kind'), name='one_quota_a_kind'),
+            model_name="quota",
+            constraint=models.UniqueConstraint(
+                fields=("tenant", "device_kind"), name="one_quota_a_kind"
+            ),
         ),
         migrations.AddConstraint(
-            model_name='membership',
-            constraint=models.UniqueConstraint(fields=('user', 'tenant'), name='one_membership_a_tenant'),
+            model_name="membership",
+            constraint=models.UniqueConstraint(
+                fields=("user", "tenant"), name="one_membership_a_tenant"
+            ),
         ),
         migrations.AddIndex(
-            model_name='promise',
-            index=models.Index(fields=['hour'], name='portal_prom_hour_27f06a_idx'),
+            model_name="promise",
+            index=models.Index(fields=["hour"], name="portal_prom_hour_27f06a_idx"),
         ),
         migrations.AddConstraint(
-            model_name='promise',
-            constraint=models.UniqueConstraint(fields=('job', 'hour'), name='one_entry_an_hour'),
+            model_name="promise",
+            constraint=models.UniqueConstraint(fields=("job", "hour"), name="one_entry_an_hour"),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['tenant', 'state'], name='portal_job_tenant__10a8c1_idx'),
+            model_name="job",
+            index=models.Index(fields=["tenant", "state"], name="portal_job_tenant__10a8c1_idx"),
         ),
         migrations.AddIndex(
-            model_name='job',
-            index=models.Index(fields=['owner', '-id'], name='portal_job_owner_i_e7a7f7_idx'),
+            model_name="job",
+            index=models.Index(fields=["owner", "-id"], name="portal_job_owner_i_e7a7f7_idx"),
         ),
     ]

@@ -6,38 +6,63 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0001_initial'),
+        ("portal", "0001_initial"),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='Simulation',
+            name="Simulation",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('title', models.CharField(max_length=120)),
-                ('days', models.PositiveIntegerField(blank=True, null=True)),
-                ('trace', models.FileField(blank=True, max_length=255, upload_to='traces/%Y/%m/')),
-                ('filename', models.CharField(blank=True, default='', max_length=255)),
-                ('policy', models.CharField(blank=True, default='', max_length=40)),
-                ('quota', models.JSONField(default=dict)),
-                ('more_nodes', models.PositiveIntegerField(default=0)),
-                ('like_node', models.CharField(blank=True, default='', max_length=120)),
-                ('state', models.CharField(choices=[('queued', 'Queued'), ('running', 'Running'), ('done', 'Done'), ('failed', 'Failed'), ('cancelled', 'Cancelled')], db_index=True, default='queued', max_length=12)),
-                ('created_at', models.DateTimeField(auto_now_add=True)),
-                ('started_at', models.DateTimeField(blank=True, null=True)),
-                ('ended_at', models.DateTimeField(blank=True, null=True)),
-                ('heard_at', models.DateTimeField(blank=True, null=True)),
-                ('share', models.FloatField(default=0.0)),
-                ('detail', models.TextField(blank=True, default='')),
-                ('runs', models.JSONField(default=list)),
-                ('table', models.JSONField(default=list)),
-                ('figures', models.JSONField(default=list)),
-                ('owner', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='simulations', to=settings.AUTH_USER_MODEL)),
+                (
+                    "id",
+                    models.BigAutoField(
+                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
+                    ),
+                ),
+                ("title", models.CharField(max_length=120)),
+                ("days", models.PositiveIntegerField(blank=True, null=True)),
+                ("trace", models.FileField(blank=True, max_length=255, upload_to="traces/%Y/%m/")),
+                ("filename", models.CharField(blank=True, default="", max_length=255)),
+                ("policy", models.CharField(blank=True, default="", max_length=40)),
+                ("quota", models.JSONField(default=dict)),
+                ("more_nodes", models.PositiveIntegerField(default=0)),
+                ("like_node", models.CharField(blank=True, default="", max_length=120)),
+                (
+                    "state",
+                    models.CharField(
+                        choices=[
+                            ("queued", "Queued"),
+                            ("running", "Running"),
+                            ("done", "Done"),
+                            ("failed", "Failed"),
+                            ("cancelled", "Cancelled"),
+                        ],
+                        db_index=True,
+                        default="queued",
+                        max_length=12,
+                    ),
+                ),
+                ("created_at", models.DateTimeField(auto_now_add=True)),
+                ("started_at", models.DateTimeField(blank=True, null=True)),
+                ("ended_at", models.DateTimeField(blank=True, null=True)),
+                ("heard_at", models.DateTimeField(blank=True, null=True)),
+                ("share", models.FloatField(default=0.0)),
+                ("detail", models.TextField(blank=True, default="")),
+                ("runs", models.JSONField(default=list)),
+                ("table", models.JSONField(default=list)),
+                ("figures", models.JSONField(default=list)),
+                (
+                    "owner",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE,
+                        related_name="simulations",
+                        to=settings.AUTH_USER_MODEL,
+                    ),
+                ),
             ],
             options={
-                'ordering': ['-id'],
+                "ordering": ["-id"],
             },
         ),
     ]

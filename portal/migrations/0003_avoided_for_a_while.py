@@ -9,15 +9,14 @@ def forget(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0002_simulations'),
+        ("portal", "0002_simulations"),
     ]
 
     operations = [
         migrations.AlterField(
-            model_name='job',
-            name='avoid_nodes',
+            model_name="job",
+            name="avoid_nodes",
             field=models.JSONField(default=dict),
         ),
         migrations.RunPython(forget, migrations.RunPython.noop),

@@ -16,20 +16,19 @@ def open_all(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('portal', '0003_avoided_for_a_while'),
+        ("portal", "0003_avoided_for_a_while"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='job',
-            name='sealed_secrets',
-            field=models.TextField(blank=True, default=''),
+            model_name="job",
+            name="sealed_secrets",
+            field=models.TextField(blank=True, default=""),
         ),
         migrations.RunPython(seal_all, open_all),
         migrations.RemoveField(
-            model_name='job',
-            name='secrets',
+            model_name="job",
+            name="secrets",
         ),
     ]
