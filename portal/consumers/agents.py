@@ -178,7 +178,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 event = UseEvent(
                     kind="use", node=self.node.name, at=use["at"], devices=use["devices"]
                 )
-                await in_thread(send, event, "fleet")
+                await in_thread(send, event, "use")
             case Output(job=job, rank=rank):
                 if not await self._runs(job, rank):
                     return

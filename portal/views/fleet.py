@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
+from urllib.parse import urlencode
 
-from django.db.models import Count, Q
+from django.db.models import Count, Q, QuerySet
 from django.http import HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.utils import timezone
 
 from portal.choices import JobState
-from portal.models import FleetSample, Job, Move, User
-from portal.views.floor import Floor, draw_floor
+from portal.models import Device, FleetSample, Job, Move, Node
+from portal.views.floor import draw_floor
 from portal.views.occupancy import colour_tenants
+from portal.views.survey import take_survey
 from portal.views.visitors import Visitor, numbered, signed_in
 
 RANGES = {1: "1 h", 6: "6 h", 24: "24 h", 168: "7 d"}
 METRICS = {"use": "Utilisation", "owner": "Allocation", "memory": "Memory"}
 POINTS = 360
 """The most points a line has; of more samples every n-th is shown."""
+TILES = 1024
+"""The most devices of which each is an element of the page; more are drawn on a canvas."""
+PLACES = ("region", "cluster", "rack")
 BUSY = (JobState.RUNNING, JobState.STARTING, JobState.MOVING)
 
 
@@ -37,7 +43,7 @@ def fleet(request: Visitor) -> HttpResponse:
         "metrics": METRICS,
         "metric": metric if metric in METRICS else "use",
         "moves": moves,
-        **describe_fleet(request.user),
+        **describe_fleet(request),
     }
     return render(request, "fleet/page.html", context)
 
@@ -45,17 +51,46 @@ def fleet(request: Visitor) -> HttpResponse:
 @signed_in()
 def floor(request: Visitor) -> HttpResponse:
     """Only the totals and the floor plan, for a page that is open already."""
-    return render(request, "fleet/_floor.html", describe_fleet(request.user))
+    return render(request, "fleet/_floor.html", describe_fleet(request))
 
 
-def describe_fleet(user: User) -> dict[str, Any]:
-    floor: Floor = draw_floor(user)
-    waiting = Q(state=JobState.WAITING)
+@signed_in()
+def survey(request: Visitor) -> JsonResponse:
+    """Every device of a large fleet, to be drawn."""
+    return JsonResponse(take_survey(request.user, asked_nodes(request)).to_json())
+
+
+def asked_nodes(request: Visitor) -> QuerySet[Node]:
+    """The nodes of the region, cluster and rack that the address names."""
+    places = {name: request.GET[name] for name in PLACES if name in request.GET}
+    return Node.objects.filter(**places)
+
+
+def crumbs(request: Visitor) -> Iterator[tuple[str, str]]:
+    """Each place that the address names, with the query that leads there."""
+    query: dict[str, str] = {}
+    for name in PLACES:
+        if name in request.GET:
+            query[name] = request.GET[name]
+            yield request.GET[name], urlencode(query)
+
+
+def describe_fleet(request: Visitor) -> dict[str, Any]:
+    """A tile for each device; beyond ``TILES`` a drawing of them, and a table of clusters."""
+    user, nodes = request.user, asked_nodes(request)
+    whole = Device.objects.count()
+    large = whole > TILES and Device.objects.filter(node__in=nodes.order_by()).count() > TILES
     jobs = Job.objects.visible_to(user).aggregate(
         running=Count("id", filter=Q(state__in=BUSY)),
-        waiting=Count("id", filter=waiting),
+        waiting=Count("id", filter=Q(state=JobState.WAITING)),
     )
-    return {"floor": floor, "jobs": jobs}
+    return {
+        "floor": take_survey(user, nodes) if large else draw_floor(user, nodes),
+        "large": large,
+        "polled": whole > TILES,
+        "jobs": jobs,
+        "places": list(crumbs(request)),
+    }
 
 
 @signed_in()

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from django.db.models import QuerySet
+
 from portal import telemetry
 from portal.drawings.figures import size
 from portal.models import Device, Node, User
@@ -126,11 +128,11 @@ def status_of(node: Node) -> str:
     return "draining" if node.draining else "cordoned" if node.cordoned else "well"
 
 
-def draw_floor(user: User) -> Floor:
-    """Answer the fleet as a user may see it, in four queries and one look at the broker."""
-    nodes = list(Node.objects.prefetch_related("devices"))
+def draw_floor(user: User, asked: QuerySet[Node]) -> Floor:
+    """Answer some nodes as a user may see them, in four queries and one look at the broker."""
+    nodes = list(asked.prefetch_related("devices"))
     colours = colour_tenants(user)
-    occupants = find_occupants(colours)
+    occupants = find_occupants(colours, [node.pk for node in nodes])
     use = telemetry.latest(node.name for node in nodes)
     rooms = [
         Room(

@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from statistics import median
 from typing import Any
 
 from django.contrib import messages
+from django.core.paginator import Paginator
+from django.db.models import Q, QuerySet
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
@@ -22,7 +26,7 @@ from portal.forms.refusing import RefusingForm
 from portal.models import Job, Move, Node, User
 from portal.refusals import Refused
 from portal.views.floor import Room, draw_floor
-from portal.views.visitors import Visitor, go_to, posted, signed_in
+from portal.views.visitors import Visitor, go_to, numbered, posted, signed_in
 
 ABILITIES = {
     "run": "Run jobs",
@@ -32,6 +36,16 @@ ABILITIES = {
     "device_checkpoint": "Checkpoint GPU memory",
     "network": "Job networks",
     "profile": "Measure what jobs gain from CPUs",
+}
+CARDS = 24
+"""Nodes a page."""
+CONDITIONS = {
+    "well": ("Well", Q(lost_at=None, cordoned=False, draining=False) & ~Q(heard_at=None)),
+    "draining": ("Draining", Q(draining=True)),
+    "cordoned": ("Cordoned", Q(cordoned=True)),
+    "lost": ("Lost", ~Q(lost_at=None)),
+    "sick": ("With sick devices", Q(devices__sick__gt="")),
+    "new": ("Not heard of yet", Q(heard_at=None)),
 }
 
 
@@ -76,20 +90,38 @@ ACTS = {
 
 @signed_in()
 def nodes(request: Visitor) -> HttpResponse:
-    """All nodes."""
-    return render(request, "nodes/page.html", {"form": NodeForm(), **describe(request.user)})
+    """The nodes, narrowed and paged as the address says."""
+    return render(request, "nodes/page.html", {"form": NodeForm(), **describe(request)})
 
 
 @signed_in()
 def listing(request: Visitor) -> HttpResponse:
     """Only the list, for a page that is open already."""
-    return render(request, "nodes/_list.html", describe(request.user))
+    return render(request, "nodes/_list.html", describe(request))
 
 
-def describe(user: User) -> dict[str, Any]:
-    floor = draw_floor(user)
-    rooms = [(room, abilities_of(room)) for rack in floor.racks for room in rack.rooms]
-    return {"page": "nodes", "rooms": rooms}
+def describe(request: Visitor) -> dict[str, Any]:
+    page = Paginator(narrow(request), CARDS).get_page(numbered(request, "page", 1))
+    shown = Node.objects.filter(id__in=[node.pk for node in page])
+    floor = draw_floor(request.user, shown)
+    return {
+        "page": "nodes",
+        "page_": page,
+        "asked": request.GET,
+        "conditions": {name: label for name, (label, _) in CONDITIONS.items()},
+        "rooms": [(room, abilities_of(room)) for rack in floor.racks for room in rack.rooms],
+    }
+
+
+def narrow(request: Visitor) -> QuerySet[Node]:
+    """The nodes whose name or place holds the words asked for, in the condition asked for."""
+    rows = Node.objects.all()
+    if words := request.GET.get("q", "").strip():
+        fields = ("name", "region", "cluster", "rack", "note")
+        rows = rows.filter(reduce(or_, (Q(**{f"{field}__icontains": words}) for field in fields)))
+    if (condition := request.GET.get("condition", "")) in CONDITIONS:
+        rows = rows.filter(CONDITIONS[condition][1]).distinct()
+    return rows
 
 
 def abilities_of(room: Room) -> list[tuple[str, bool, str]]:
@@ -114,7 +146,7 @@ def add(request: Visitor) -> HttpResponse:
             form.refuse(refusal)
         else:
             return show_token(request, node, secret)
-    context = {"form": form, **describe(request.user)}
+    context = {"form": form, **describe(request)}
     return render(request, "nodes/page.html", context, status=422)
 
 

@@ -37,9 +37,15 @@ def colour_tenants(user: User) -> dict[str, int]:
     return {slug: place % COLOURS for place, slug in enumerate(slugs)}
 
 
-def find_occupants(known: Collection[str]) -> dict[Place, Occupant]:
-    """Answer the job on every held device; those of tenants that are not known stay nameless."""
-    rows = PlacedReplica.objects.filter(placement__state=PlacementState.ACTIVE).values_list(
+def find_occupants(
+    known: Collection[str], nodes: Collection[int] | None = None
+) -> dict[Place, Occupant]:
+    """Answer the job on every held device, of these nodes or of all.
+
+    Jobs of tenants that are not known stay nameless.
+    """
+    held = PlacedReplica.objects.filter(placement__state=PlacementState.ACTIVE)
+    rows = (held if nodes is None else held.filter(node__in=nodes)).values_list(
         "node_id",
         "devices",
         "placement__job_id",

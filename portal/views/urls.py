@@ -22,6 +22,7 @@ from portal.views import (
 urlpatterns: list[URLPattern | URLResolver] = [
     path("", fleet.fleet, name="fleet"),
     path("fleet/floor/", fleet.floor, name="floor"),
+    path("fleet/survey/", fleet.survey, name="survey"),
     path("fleet/history/", fleet.history, name="history"),
     path("jobs/", jobs.jobs, name="jobs"),
     path("jobs/new/", submitting.submit, name="submit"),

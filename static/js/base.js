@@ -18,8 +18,13 @@ export function toast(words, tone = "bad") {
 
 /** A colour token as the browser resolved it for the present theme. */
 export function colour(name) {
+  return resolve(`var(--${name})`);
+}
+
+/** Any colour of CSS, as a canvas takes it. */
+export function resolve(words) {
   const probe = document.getElementById("probe");
-  probe.style.color = `var(--${name})`;
+  probe.style.color = words;
   return getComputedStyle(probe).color;
 }
 

@@ -3,6 +3,7 @@
 import { refresh } from "tidepool/base";
 import { listen } from "tidepool/socket";
 import { drawCharts, follow } from "tidepool/charts";
+import { Survey } from "tidepool/survey";
 
 const fleet = document.getElementById("fleet");
 
@@ -13,6 +14,7 @@ function choose(metric) {
   const url = new URL(location);
   url.searchParams.set("metric", metric);
   history.replaceState(null, "", url);
+  survey?.draw();
 }
 function mark() {
   for (const button of fleet.querySelectorAll("[data-metric-choice]")) {
@@ -61,42 +63,63 @@ function write(element, words) {
 setInterval(() => {
   if (!fresh || document.hidden) return;
   fresh = false;
-  follow(paint());
+  const used = paint();
+  if (!("part" in fleet.dataset)) follow(used);
 }, 1000);
 
-listen("/ws/fleet/", (event) => {
-  if (event.kind === "use") {
-    newest.set(event.node, event.devices);
-    fresh = true;
-  } else {
-    refresh("floor");
-  }
-}, () => refresh("floor"));
+// A large fleet tells of too much for one page: it asks every few seconds instead.
+if ("polled" in fleet.dataset) {
+  listen("/ws/fleet/?use=no", () => {});
+} else {
+  listen("/ws/fleet/", (event) => {
+    if (event.kind === "use") {
+      newest.set(event.node, event.devices);
+      fresh = true;
+    } else {
+      refresh("floor");
+    }
+  }, () => refresh("floor"));
+}
 
 // what is under the pointer, and where else its job runs
 const tip = document.createElement("div");
 tip.id = "tip";
 tip.hidden = true;
 document.body.append(tip);
+/** Show words above a place of the window, or below it where there is no room. */
+function tell(words, left, top, bottom = top + 16) {
+  tip.hidden = !words;
+  if (!words) return;
+  tip.textContent = words;
+  tip.style.left = `${Math.max(8, Math.min(left, innerWidth - tip.offsetWidth - 8))}px`;
+  const above = top - tip.offsetHeight - 8;
+  tip.style.top = `${above > 60 ? above : bottom + 8}px`;
+}
 function point(tile) {
   for (const kin of fleet.querySelectorAll(".kin")) kin.classList.remove("kin");
-  tip.hidden = !tile;
-  if (!tile) return;
+  if (!tile) return tell(null);
   const lines = [tile.dataset.tip];
   const figure = (name) => tile.querySelector(`.of-${name}`)?.textContent;
   if (figure("use")) lines.push(`${figure("use")} % used · ${figure("memory")} % of memory${tile.dataset.power ? ` · ${tile.dataset.power}` : ""}`);
-  tip.textContent = lines.join("\n");
   const box = tile.getBoundingClientRect();
-  tip.style.left = `${Math.max(8, Math.min(box.left, innerWidth - tip.offsetWidth - 8))}px`;
-  const above = box.top - tip.offsetHeight - 8;
-  tip.style.top = `${above > 60 ? above : box.bottom + 8}px`;
+  tell(lines.join("\n"), box.left, box.top, box.bottom);
   if (tile.dataset.job) {
     for (const kin of fleet.querySelectorAll(`[data-job="${tile.dataset.job}"]`)) kin.classList.add("kin");
   }
 }
-fleet.addEventListener("pointerover", (event) => point(event.target.closest(".tile")));
-fleet.addEventListener("pointerleave", () => point(null));
-fleet.addEventListener("focusin", (event) => point(event.target.closest(".tile")));
-fleet.addEventListener("focusout", () => point(null));
+const survey = fleet.dataset.survey ? new Survey(fleet, tell) : null;
+if (survey) {
+  fleet.addEventListener("surveyed", ({ detail: now }) => {
+    if (!now) return;
+    write(document.getElementById("used"), now.devices ? `${Math.round((100 * now.used) / now.devices)} %` : "—");
+    write(document.getElementById("held"), now.devices ? `${Math.round((100 * now.held) / now.devices)} %` : "—");
+    if (!("part" in fleet.dataset)) follow(now.used);
+  });
+} else {
+  fleet.addEventListener("pointerover", (event) => point(event.target.closest(".tile")));
+  fleet.addEventListener("pointerleave", () => point(null));
+  fleet.addEventListener("focusin", (event) => point(event.target.closest(".tile")));
+  fleet.addEventListener("focusout", () => point(null));
+}
 
 drawCharts();

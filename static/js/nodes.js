@@ -3,6 +3,4 @@
 import { refresh } from "tidepool/base";
 import { listen } from "tidepool/socket";
 
-listen("/ws/fleet/", (event) => {
-  if (event.kind !== "use") refresh("nodes");
-}, () => refresh("nodes"));
+listen("/ws/fleet/?use=no", () => refresh("nodes"), () => refresh("nodes"));

@@ -5,11 +5,12 @@ from __future__ import annotations
 import secrets
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import transaction
 from django.utils import timezone
 
 from portal.models import Job, Node, User
+from portal.samples.crowd import lay_crowd
 from portal.samples.fleet import lay_fleet
 from portal.samples.jobs import lay_jobs
 from portal.samples.promises import lay_promises
@@ -22,6 +23,12 @@ class Command(BaseCommand):
     help = (
         "Lay a believable fleet to look at: six nodes of eight H100, tenants, jobs in every state."
     )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument(
+            "--nodes", type=int, default=0, help="more nodes of eight devices, most of them busy"
+        )
+        parser.add_argument("--ended", type=int, default=0, help="more jobs that have ended")
 
     def handle(self, *args: Any, **options: Any) -> None:
         if Job.objects.exists() or Node.objects.exists():
@@ -39,9 +46,10 @@ class Command(BaseCommand):
             jobs = lay_jobs(sample, now)
             lay_promises(jobs, now)
             lay_use(now)
+            crowd = lay_crowd(sample, now, options["nodes"], options["ended"])
         for job in jobs:
             if job.started_at and not job.ended:
                 lay_output(job)
-        self.stdout.write(
-            f"{len(sample.nodes)} nodes, {len(jobs)} jobs. Log in as admin: {password}"
-        )
+        nodes = len(sample.nodes) + options["nodes"]
+        count = len(jobs) + crowd + options["ended"]
+        self.stdout.write(f"{nodes} nodes, {count} jobs. Log in as admin: {password}")

@@ -7,7 +7,8 @@ from django.test import Client
 from portal.models import Job, Node, User
 from tests.portal.pages.conftest import Browser
 
-OPEN = ("/", "/fleet/floor/", "/fleet/history/", "/jobs/", "/jobs/new/", "/nodes/", "/nodes/list/",
+OPEN = ("/", "/fleet/floor/", "/fleet/survey/", "/fleet/history/", "/jobs/", "/jobs/new/",
+        "/nodes/", "/nodes/list/",
         "/tenants/", "/promises/", "/promises/ledger.csv", "/promises/jobs.csv", "/tokens/",
         "/preferences/")  # fmt: skip
 

@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from portal import telemetry
 from portal.models import FleetSample, Job, Node, User
-from tests.portal.api.conftest import place
+from portal.views import fleet
+from tests.portal.api.conftest import make_node, place
 from tests.portal.pages.conftest import Browser
 
 
@@ -87,3 +88,49 @@ def test_the_metric_and_the_range_live_in_the_address(browser: Browser, alice: U
     assert 'data-metric="owner"' in page
     assert "hours=24" in page
     assert browser(alice).get("/?metric=x&hours=99999999999999999999").status_code == 200
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a fleet of more than two devices be large."""
+    monkeypatch.setattr(fleet, "TILES", 2)
+
+
+def test_a_large_fleet_is_drawn_cluster_by_cluster(
+    browser: Browser, make_job: Callable[..., Job], node: Node, alice: User, charlie: User,
+    large: None,
+) -> None:  # fmt: skip
+    job = make_job("resnet", state="running")
+    place(job, node)
+    other = make_node("node-b")
+    Node.objects.filter(pk=other.pk).update(region="eu", cluster="c1", rack="r1", draining=True)
+    other.devices.filter(uid="cpu1").update(sick="memory errors")
+
+    page = browser(alice).get("/").content.decode()
+    assert page.count("<canvas") == 2
+    assert 'class="tile' not in page
+    assert "?region=eu&amp;cluster=c1&amp;rack=r1" in page
+
+    told = browser(alice).get("/fleet/survey/").json()
+    held = told["clusters"][0]["racks"][0][1][0]
+    assert held[:3] == ["node-a", "well", [job.id, 0]]
+    assert told["jobs"] == {str(job.id): ["resnet", "vision"]}
+    assert (told["devices"], told["held"]) == (3, 1)
+    assert told["clusters"][1]["racks"] == [
+        ["r1", [["node-b", "draining", [0, 0], [-1, -1], [-1, -1], [1]]]]
+    ]
+    hidden = browser(charlie).get("/fleet/survey/").json()
+    assert hidden["clusters"][0]["racks"][0][1][0][2] == [-1, 0]
+    assert hidden["jobs"] == {}
+
+
+def test_a_part_of_a_large_fleet_has_tiles_again(
+    browser: Browser, node: Node, alice: User, large: None
+) -> None:
+    Node.objects.filter(pk=make_node("node-b").pk).update(region="eu", cluster="c1")
+    page = browser(alice).get("/?region=eu&cluster=c1").content.decode()
+    assert page.count("data-device=") == 2
+    assert "node-a" not in page
+    assert "Whole fleet" in page
+    assert "data-polled" in page
+    assert browser(alice).get("/?region=nowhere").status_code == 200

@@ -5,9 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+import pytest
+
 from portal.actions.nodes import find_node
 from portal.models import Job, Node, User
-from tests.portal.api.conftest import place
+from portal.views import nodes
+from tests.portal.api.conftest import make_node, place
 from tests.portal.pages.conftest import Browser
 
 PANEL = {"HX-Request": "true"}
@@ -18,7 +21,7 @@ def test_what_a_node_cannot_do_has_its_reason(browser: Browser, node: Node, alic
     node.save()
     page = browser(alice).get("/nodes/").content.decode()
     assert "criu is older than 4.2" in page
-    assert "Drain" not in page
+    assert "/drain/" not in page
 
 
 def test_a_drain_says_which_jobs_move(
@@ -81,3 +84,34 @@ def test_a_node_that_holds_jobs_is_not_removed(
     answer = browser(root).post("/nodes/node-a/remove/", headers=PANEL)
     assert "drain it first" in answer.content.decode()
     assert Node.objects.filter(name="node-a").exists()
+
+
+def test_nodes_are_found_by_name_place_and_condition(
+    browser: Browser, node: Node, alice: User
+) -> None:
+    other = make_node("node-b")
+    Node.objects.filter(pk=other.pk).update(rack="r-17", draining=True)
+    other.devices.update(sick="memory errors")
+    client = browser(alice)
+
+    def shown(query: str) -> list[str]:
+        page = client.get(f"/nodes/list/?{query}").content.decode()
+        return [name for name in ("node-a", "node-b") if f'id="{name}"' in page]
+
+    assert shown("") == ["node-a", "node-b"]
+    assert shown("q=R-17") == ["node-b"]
+    assert shown("condition=draining") == shown("condition=sick") == ["node-b"]
+    assert shown("condition=well") == ["node-a"]
+    assert shown("condition=lost") == []
+    assert "No node is like this" in client.get("/nodes/?condition=lost").content.decode()
+
+
+def test_a_list_of_many_nodes_comes_in_pages(
+    browser: Browser, node: Node, alice: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nodes, "CARDS", 1)
+    make_node("node-b")
+    first = browser(alice).get("/nodes/").content.decode()
+    assert "node-a" in first
+    assert 'id="node-b"' not in first
+    assert 'id="node-b"' in browser(alice).get("/nodes/?page=2").content.decode()

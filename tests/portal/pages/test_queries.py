@@ -20,10 +20,11 @@ from tests.portal.pages.conftest import Browser
 PAGES = {
     "/": 12,
     "/fleet/floor/": 8,
+    "/fleet/survey/": 7,
     "/fleet/history/": 4,
     "/jobs/": 10,
     "/jobs/new/": 9,
-    "/nodes/": 7,
+    "/nodes/": 9,
     "/tenants/": 10,
     "/promises/": 10,
     "/tokens/": 3,

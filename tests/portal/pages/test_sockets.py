@@ -12,7 +12,7 @@ from channels.routing import URLRouter
 from django.contrib.auth.models import AnonymousUser
 
 from portal.consumers import pages
-from portal.events import JobEvent, NodeEvent, SimulationEvent, send
+from portal.events import JobEvent, NodeEvent, SimulationEvent, UseEvent, send
 from portal.models import Job, Membership, User
 from portal.routing import websocket_urlpatterns
 
@@ -23,8 +23,9 @@ SOON_S = 20.0
 class Socket(ApplicationCommunicator):
     """A browser's end of a socket."""
 
-    def __init__(self, path: str, user: User | AnonymousUser) -> None:
+    def __init__(self, path: str, user: User | AnonymousUser, query: bytes = b"") -> None:
         scope = {"type": "websocket", "path": path, "headers": [], "user": user}
+        scope["query_string"] = query
         super().__init__(URLRouter(websocket_urlpatterns), scope)
 
     async def open(self) -> None:
@@ -72,12 +73,17 @@ async def test_an_admin_hears_how_far_a_simulation_is(root: User) -> None:
     await socket.close()
 
 
-async def test_everyone_hears_of_the_fleet(alice: User) -> None:
-    socket = Socket("/ws/fleet/", alice)
-    await socket.open()
+async def test_everyone_hears_of_the_fleet_and_of_its_use_unless_they_decline(alice: User) -> None:
+    all_of_it, quiet = Socket("/ws/fleet/", alice), Socket("/ws/fleet/", alice, b"use=no")
+    for socket in (all_of_it, quiet):
+        await socket.open()
+    use = UseEvent(kind="use", node="node-a", at=1.0, devices={})
+    await sync_to_async(send)(use, "use")
     await sync_to_async(send)(NodeEvent(kind="node", node="node-a"), "fleet")
-    assert await socket.hear() == {"kind": "node", "node": "node-a"}
-    await socket.close()
+    assert await all_of_it.hear() == use
+    for socket in (all_of_it, quiet):
+        assert await socket.hear() == {"kind": "node", "node": "node-a"}
+        await socket.close()
 
 
 @pytest.mark.parametrize("path", ["/ws/jobs/", "/ws/jobs/{}/"])

@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
-from portal.choices import JobState
+from portal.choices import ENDED_STATES, JobState
 from portal.models import Job, Node, PlacedReplica, User
 
 
@@ -48,3 +48,15 @@ def test_it_is_never_laid_over_what_is_there(sample: str) -> None:
     with pytest.raises(CommandError, match="has nodes or jobs"):
         call_command("sample_fleet")
     assert Job.objects.count() == jobs
+
+
+@pytest.mark.slow
+def test_it_can_be_made_larger(db: None, settings: Any, tmp_path: Path) -> None:
+    settings.OUTPUT = tmp_path
+    call_command("sample_fleet", nodes=40, ended=30, stdout=StringIO())
+    assert Node.objects.count() == 46
+    rows = PlacedReplica.objects.filter(placement__state="active", node__name__startswith="crowd-")
+    held = Counter((row.node_id, uid) for row in rows for uid in row.devices)
+    assert 100 < len(held) <= 320
+    assert max(held.values()) == 1
+    assert Job.objects.filter(name__startswith="run-", state__in=ENDED_STATES).count() == 30
