@@ -6,10 +6,11 @@ from heapq import heapify, heappop, heapreplace
 
 from scheduler.planner.decisions import Decision, Hold, Place, Plan, Preempt, Why
 from scheduler.planner.memory import Memory
-from scheduler.planner.ordering import Key, Line, rank_in_time, standing
+from scheduler.planner.ordering import Key, Line, rank_in_time
 from scheduler.planner.policy import Backfill, Policy, Push
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, Snapshot
+from scheduler.planner.turns import ShiftingTurns, Turns
 
 STARTS = Why(reason=Reason.FITS)
 BLOCKED = Why(reason=Reason.BUSY)
@@ -31,30 +32,25 @@ def _started(memory: Memory, policy: Policy, now: float, free: int) -> list[Deci
     """In order, whoever fits; in strict order the first who does not fit ends it."""
     decisions: list[Decision] = []
     strict = policy.backfill is Backfill.NONE
-    if not free and not strict:
-        return decisions
-    heap: list[tuple[Key, Line]] = []
-    for line in memory.queue.lines.values():
-        line.at = 0
-        if strict or line.sizes[0].devices <= free:
-            heap.append((standing(line, policy, now), line))
-    heapify(heap)
-    while heap and (free or strict):
-        _, line = heap[0]
+    queue = memory.queue
+    turns: Turns | ShiftingTurns
+    if queue.shifting:
+        for one in queue.lines.values():
+            one.at = 0
+        turns = ShiftingTurns(queue.lines.values(), policy, now, memory.ledger)
+    else:
+        turns = Turns(queue)
+    while free and (line := turns.next()) is not None:
         wanted = line.sizes[0].devices
         if wanted > free:
             if strict:
                 break
-            heappop(heap)
             continue
-        job = line.entries[line.at][1]
-        decisions.append(Place(job=job.id, seats=(), why=STARTS))
+        decisions.append(Place(job=line.job.id, seats=(), why=STARTS))
         free -= wanted
         line.at += 1
         if line.at < len(line.entries):
-            heapreplace(heap, (standing(line, policy, now), line))
-        else:
-            heappop(heap)
+            turns.again(line)
     return decisions
 
 

@@ -58,8 +58,8 @@ class Draft:
         """Device kinds for which someone waits who may have them."""
         self.shielded: dict[tuple[int, str], dict[JobId, Held]] | None = None
         """Jobs in their protected time by rank and kind, once that is worked out."""
-        self.givers: dict[tuple[object, ...], list[Held]] = {}
-        """Elastic jobs that may give devices, by the standing of who asks."""
+        self.givers: list[tuple[int, bool, Held]] | None = None
+        """Elastic jobs that may give devices, with their rank and whether they spare some."""
         self.reasons: dict[tuple[Need, Size], Why] = {}
         """Why there is no room now, by what is needed."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}

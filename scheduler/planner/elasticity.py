@@ -12,8 +12,9 @@ from scheduler.planner.needs import Size, natural, need_of, sizes
 from scheduler.planner.ordering import Line
 from scheduler.planner.placement import Spot, find
 from scheduler.planner.promises import fraction, remaining
+from scheduler.planner.reach import by_shrinking
 from scheduler.planner.reasons import Reason
-from scheduler.planner.snapshot import Job, Seat
+from scheduler.planner.snapshot import Job, Seat, Tier
 from scheduler.planner.victims import Pusher
 
 TRIED = 64
@@ -24,7 +25,7 @@ WORTH = 0.98
 
 def shrink_for(line: Line, job: Job, draft: Draft) -> bool:
     """Place ``job`` on devices that elastic jobs can spare."""
-    if not draft.memory.elastic:
+    if by_shrinking(line, draft) < line.sizes[-1].devices:
         return False
     pusher = Pusher(line, job, draft)
     givers = _givers(pusher, line)
@@ -32,9 +33,9 @@ def shrink_for(line: Line, job: Job, draft: Draft) -> bool:
         return False
     for size in line.sizes:
         pools = draft.permitted(job, line.need, size.devices, idle=False)
-        spare = sum(one.count - sizes(one.job)[-1].devices for one in givers)
+        given = sum(one.count - sizes(one.job)[-1].devices for one in givers)
         free = sum(pool.free for pool in pools)
-        if not pools or free + spare < size.devices:
+        if not pools or free + given < size.devices:
             continue
         if any(_give(draft, line, size, [one], stepwise=True) for one in givers):
             return True
@@ -45,35 +46,38 @@ def shrink_for(line: Line, job: Job, draft: Draft) -> bool:
 
 def _givers(pusher: Pusher, line: Line) -> list[Held]:
     """Elastic jobs above their bound that this one may ask, the least important first."""
-    draft = pusher.draft
+    draft, own = pusher.draft, pusher.tier.rank
     entitled = any(pusher.entitled(kind) for kind in line.kinds)
-    flavour = (pusher.tier.rank, pusher.by_order, entitled)
-    if flavour not in draft.givers:
-        draft.givers[flavour] = _all_givers(pusher, entitled=entitled)
-    smallest, found = line.sizes[-1], []
-    for held in draft.givers[flavour]:
-        if held.kind in line.kinds and draft.untouched(held.job.id) and _helps(held, smallest):
-            if _may_ask(pusher, held):
-                found.append(held)
+    anybody = entitled or pusher.by_order
+    if draft.givers is None:
+        draft.givers = _all_givers(draft)
+    smallest, spare = line.sizes[-1], draft.memory.elastic
+    able = [
+        held
+        for rank, spares, held in draft.givers
+        if (anybody or rank < own or (rank == own and spares)) and held.kind in line.kinds
+    ]
+    free = sum([draft.fleet.free(kind) for kind in line.kinds])
+    if free + sum([spare[held.job.id] for held in able]) < smallest.devices:
+        return []
+    found: list[Held] = []
+    for held in able:
+        if draft.untouched(held.job.id) and _helps(held, smallest) and _may_ask(pusher, held):
+            found.append(held)
             if len(found) == TRIED:
                 break
     return found
 
 
-def _all_givers(pusher: Pusher, *, entitled: bool) -> list[Held]:
-    """Those whom any job of such a standing may ask, by their own standing."""
-    draft = pusher.draft
+def _all_givers(draft: Draft) -> list[tuple[int, bool, Held]]:
+    """Elastic jobs above their bound with their rank, and whether they spare some for equals."""
     found = []
-    for id_ in draft.memory.elastic:
-        held = draft.ledger.held.get(id_)
-        if held is None or not held.leavable or held.cooling > draft.now:
-            continue
-        if held.count <= sizes(held.job)[-1].devices:
-            continue
-        lower = draft.tier(held.job).rank < pusher.tier.rank or pusher.by_order
-        if lower or entitled or _spares(held, pusher):
-            found.append(held)
-    found.sort(key=lambda one: (draft.tier(one.job).rank, -one.count, natural(one.job.id)))
+    for id_, above in draft.memory.elastic.items():
+        held = draft.ledger.held.get(id_) if above else None
+        if held is not None and held.leavable and held.cooling <= draft.now:
+            tier = draft.tier(held.job)
+            found.append((tier.rank, _keeps_promise(held, tier, draft), held))
+    found.sort(key=lambda one: (one[0], -one[2].count, natural(one[2].job.id)))
     return found
 
 
@@ -91,10 +95,14 @@ def _may_ask(pusher: Pusher, held: Held) -> bool:
 def _spares(held: Held, pusher: Pusher) -> bool:
     """Whether a job of no higher tier keeps its promise, if it has one, with fewer devices."""
     tier = pusher.draft.tier(held.job)
-    if tier.rank > pusher.tier.rank or tier.promise <= 0:
-        return tier.rank <= pusher.tier.rank
-    spare = fraction(held.job, pusher.draft.now) - tier.promise
-    return spare > pusher.draft.policy.promise_margin
+    return tier.rank <= pusher.tier.rank and _keeps_promise(held, tier, pusher.draft)
+
+
+def _keeps_promise(held: Held, tier: Tier, draft: Draft) -> bool:
+    """Whether it has no promise, or is above it."""
+    if tier.promise <= 0:
+        return True
+    return fraction(held.job, draft.now) - tier.promise > draft.policy.promise_margin
 
 
 def _give(draft: Draft, line: Line, size: Size, givers: Iterable[Held], *, stepwise: bool) -> bool:
@@ -178,11 +186,17 @@ def grow(draft: Draft) -> None:
         )
     )
     for held in able:
+        within = draft.fleet.free(held.kind) + held.count
+        if held.job.asked_devices is not None:
+            within = min(within, held.job.asked_devices)
         for size in sizes(held.job):
             if size.devices <= held.count:
                 break
-            within = held.job.asked_devices is None or size.devices <= held.job.asked_devices
-            if within and _worth(held, size, draft) and enlarge(draft, held, size, Reason.GREW):
+            if (
+                size.devices <= within
+                and _worth(held, size, draft)
+                and enlarge(draft, held, size, Reason.GREW)
+            ):
                 break
 
 

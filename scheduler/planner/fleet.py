@@ -191,7 +191,7 @@ class Fleet:
 
     def free(self, kind: str) -> int:
         """Free devices of a kind on usable nodes."""
-        return sum(pool.free for pool in self.by_kind.get(kind, ()))
+        return sum([pool.free for pool in self.by_kind.get(kind, ())])
 
     def renew(self, nodes: Iterable[Node]) -> bool:
         """Take in changed nodes; false if devices or places changed too: then build it anew."""

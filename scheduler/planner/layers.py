@@ -15,7 +15,7 @@ from scheduler.planner.snapshot import JobId
 class Layer:
     """Some running jobs, indexed by bin, by pool, and by the devices they hold on a bin."""
 
-    __slots__ = ("by_bin", "by_pool", "devices", "holding")
+    __slots__ = ("by_bin", "by_kind", "by_pool", "devices", "holding")
 
     def __init__(self) -> None:
         self.by_bin: dict[Bin, dict[JobId, Held]] = {}
@@ -24,6 +24,8 @@ class Layer:
         """Per number of devices: the bins where one job holds just so many."""
         self.devices: dict[Pool, int] = {}
         """Devices held in all."""
+        self.by_kind: dict[str, int] = {}
+        """The same by device kind."""
 
     def add(self, held: Held) -> None:
         """Take in a job."""
@@ -36,8 +38,10 @@ class Layer:
                 self.by_pool[pool] = {}
                 self.devices[pool] = 0
             count = part.mask.bit_count()
+            if id_ not in self.by_bin.get(bin_, ()):
+                self.devices[pool] += count
+                self.by_kind[pool.kind] = self.by_kind.get(pool.kind, 0) + count
             self.holding[pool][count] |= bin_.bit
-            self.devices[pool] += count
             self.by_pool[pool][id_] = held
             found = self.by_bin.get(bin_)
             if found is None:
@@ -55,11 +59,16 @@ class Layer:
                 continue
             pool, count = bin_.pool, part.mask.bit_count()
             self.devices[pool] -= count
+            self.by_kind[pool.kind] -= count
             self.by_pool[pool].pop(id_, None)
             if not here:
                 del self.by_bin[bin_]
             if not any(held_on(one, bin_).bit_count() == count for one in here.values()):
                 self.holding[pool][count] &= ~bin_.bit
+
+    def count(self, kinds: tuple[str, ...]) -> int:
+        """Devices of these kinds that its jobs hold."""
+        return sum([self.by_kind.get(kind, 0) for kind in kinds])
 
 
 def held_on(held: Held, bin_: Bin) -> int:

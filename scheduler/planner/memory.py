@@ -16,7 +16,7 @@ from scheduler.planner.fairness import Accounts
 from scheduler.planner.fleet import Fleet
 from scheduler.planner.layers import Layer
 from scheduler.planner.ledger import NEVER, Held, Ledger
-from scheduler.planner.needs import Need, Size
+from scheduler.planner.needs import Need, Size, sizes
 from scheduler.planner.ordering import NO_TIER, Queue
 from scheduler.planner.policy import HOUR, Policy
 from scheduler.planner.roster import Roster
@@ -52,8 +52,10 @@ class Memory:
         self.tier_by_id: dict[TierId, Tier] = {}
         self.wishes: set[JobId] = set()
         """Running jobs of which a person asked something."""
-        self.elastic: set[JobId] = set()
-        """Running jobs that may change size."""
+        self.elastic: dict[JobId, int] = {}
+        """Running jobs that may change size, and how many devices beyond their bound they hold."""
+        self.spare: dict[str, int] = {}
+        """The sum of these by device kind."""
         self.running = 0
         """Devices of all that runs, for the counted pool."""
         self.pushable: dict[TierId, Layer] = {}
@@ -180,7 +182,7 @@ class Memory:
         self.ledger = Ledger(self.fleet, self.accounts)
         self.queue = Queue(policy)
         self.tier_by_id = {tier.id: tier for tier in snapshot.tiers}
-        self.wishes, self.elastic, self.running = set(), set(), 0
+        self.wishes, self.elastic, self.spare, self.running = set(), {}, {}, 0
         self.ripening, self.expected = [], {}
         self.pushable, self.movable = {}, {}
         self.ends, self.crossings = Ends(), Crossings()
@@ -269,8 +271,7 @@ class Memory:
         self.ends.forget(held)
         self.crossings.forget(id_)
         self.running -= held.count
-        self.wishes.discard(id_)
-        self.elastic.discard(id_)
+        self._unlist(held)
         self._loosen()
 
     def _hold(self, job: Job) -> None:
@@ -332,8 +333,7 @@ class Memory:
         """Keep the lists of jobs that every cycle looks at, and how free each of them is."""
         job, policy = held.job, self.policy
         assert policy is not None
-        self.wishes.discard(job.id)
-        self.elastic.discard(job.id)
+        self._unlist(held)
         if job.phase is not Phase.RUNNING:
             return
         held.protected, held.cooling = quiet_until(job, policy)
@@ -345,7 +345,16 @@ class Memory:
         if job.move_asked or job.asked_devices is not None:
             self.wishes.add(job.id)
         if job.fewest_devices is not None:
-            self.elastic.add(job.id)
+            spare = max(0, held.count - sizes(job)[-1].devices)
+            self.elastic[job.id] = spare
+            self.spare[held.kind] = self.spare.get(held.kind, 0) + spare
+
+    def _unlist(self, held: Held) -> None:
+        """Take a job off the lists of those that every cycle looks at."""
+        self.wishes.discard(held.job.id)
+        spare = self.elastic.pop(held.job.id, 0)
+        if spare:
+            self.spare[held.kind] -= spare
 
 
 def can_leave(held: Held) -> bool:

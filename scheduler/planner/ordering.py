@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from scheduler.planner.decisions import Why
 from scheduler.planner.fairness import Account
@@ -17,7 +18,24 @@ from scheduler.planner.promises import owed, remaining, worked
 from scheduler.planner.snapshot import Job, JobId, Phase, Remedy, Tier
 
 Key = tuple[object, ...]
+NO_SHARE: tuple[float, ...] = ()
 NO_TIER = Tier(id="", rank=0)  # type: ignore[arg-type]
+
+
+SHIFTING = (Ordering.TIERS, Ordering.FAIR)
+"""Orderings in which what one is given changes the place of others."""
+
+
+class Moment(NamedTuple):
+    """When a search for a job found nobody to ask: while all of it holds, it finds nobody."""
+
+    epoch: int
+    mark: int
+    job: JobId
+    short: bool
+    """Whether its promise was being broken."""
+    open: int
+    """The largest size that was open to it, in devices."""
 
 
 class Line:
@@ -40,7 +58,7 @@ class Line:
         """How many of its jobs this cycle has placed."""
         self.blocked_at = -1
         """The state of the fleet at which its first job found no place."""
-        self.helpless: Key | None = None
+        self.helpless: Moment | None = None
         """The moment at which its first job found nobody to ask either."""
         self.looked_at = -1
         """For which state of the nodes and quotas it is known whether its jobs can ever run."""
@@ -65,6 +83,9 @@ class Queue:
         self.policy = policy
         self.lines: dict[Key, Line] = {}
         self.places: dict[JobId, tuple[Line, Key]] = {}
+        self.shifting = policy.ordering in SHIFTING
+        self.ordered: list[tuple[Key, Line]] = []
+        """The lines by the first of their jobs, unless their order shifts."""
 
     def fill(self, jobs: Iterable[tuple[Job, Account | None, Tier]]) -> None:
         """Line up many jobs at once."""
@@ -77,20 +98,37 @@ class Queue:
             touched[line.signature] = line
         for line in touched.values():
             line.entries.sort()
+        if not self.shifting:
+            self.ordered = sorted((line.entries[0][0], line) for line in self.lines.values())
 
     def add(self, job: Job, account: Account | None, tier: Tier) -> None:
         """Line up one job."""
         line = self._line(job, account, tier)
         key = age(job, self.policy)
+        first = line.entries[0][0] if line.entries else None
         insort(line.entries, (key, job))
         self.places[job.id] = (line, key)
+        if first is None or key < first:
+            self._reorder(line, first)
 
     def remove(self, id_: JobId) -> None:
         """Take a job out of its line. Raises KeyError if it does not wait."""
         line, key = self.places.pop(id_)
+        first = line.entries[0][0]
         del line.entries[bisect_left(line.entries, (key,))]
         if not line.entries:
             del self.lines[line.signature]
+        if key == first:
+            self._reorder(line, first)
+
+    def _reorder(self, line: Line, first: Key | None) -> None:
+        """Put a line in its place whose first job was another until now, or of which it is new."""
+        if self.shifting:
+            return
+        if first is not None:
+            del self.ordered[bisect_left(self.ordered, (first,))]
+        if line.entries:
+            insort(self.ordered, (line.entries[0][0], line))
 
     def _line(self, job: Job, account: Account | None, tier: Tier) -> Line:
         signature = self._signature(job)
@@ -156,9 +194,12 @@ def standing(line: Line, policy: Policy, now: float) -> Key:
         return (account.share(policy.half_life_s) if account else (), key)
     if policy.ordering is not Ordering.TIERS:
         return key
-    count = line.sizes[0].devices
-    entitled = account is not None and any(account.entitled(kind, count) for kind in line.kinds)
+    entitled, share = False, NO_SHARE
+    if account is not None:
+        share = account.share(policy.half_life_s)
+        if not account.neutral:
+            count = line.sizes[0].devices
+            entitled = any(account.entitled(kind, count) for kind in line.kinds)
     rank, promise = (line.tier.rank, line.tier.promise) if policy.tiers else (0, 0.0)
-    step = owed(job, promise, now) // policy.owed_step_s
-    share = account.share(policy.half_life_s) if account else ()
+    step = owed(job, promise, now) // policy.owed_step_s if promise > 0 else 0.0
     return (not entitled, -rank, -job.priority, -step, share, key)

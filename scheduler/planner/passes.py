@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-from heapq import heapify, heappop, heappush, heapreplace
 
 from scheduler.planner.counted import counted
 from scheduler.planner.decisions import Decision, Hold, Plan, Why
@@ -16,15 +15,14 @@ from scheduler.planner.ledger import NEVER
 from scheduler.planner.memory import Memory
 from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
 from scheduler.planner.needs import Size
-from scheduler.planner.ordering import Key, Line, standing
+from scheduler.planner.ordering import Line, Moment
 from scheduler.planner.policy import Backfill, Ordering, Policy, Push
 from scheduler.planner.preemption import push_off, spare
 from scheduler.planner.promises import owed
+from scheduler.planner.reach import out_of_reach
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, Snapshot
-
-SHIFTING = (Ordering.TIERS, Ordering.FAIR)
-"""Orderings in which what one is given changes the place of others."""
+from scheduler.planner.turns import ShiftingTurns, Turns
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
@@ -85,26 +83,27 @@ def use_what_is_left(draft: Draft) -> None:
 
 def admit(draft: Draft) -> dict[Line, Why | None]:
     """Go through the lines in order; answers why each line stands still (``None``: find out)."""
-    policy, ledger = draft.policy, draft.ledger
+    policy = draft.policy
     strict = policy.backfill is Backfill.NONE
-    stopped, heap = _in_order(draft)
+    if not policy.explain and _still(draft):
+        return {}
+    stopped: dict[Line, Why | None] = {}
+    turns, ground = _turns(draft), draft.memory.ground
+    muted = draft.memory.loosened if _mute(draft) else None
     ahead: dict[Account | None, Job] = {}
-    while heap:
-        _, line, seen = heap[0]
-        if seen != ledger.mark and policy.ordering in SHIFTING:
-            # Someone was given something meanwhile.
-            current = standing(line, policy, draft.now)
-            heapreplace(heap, (current, line, ledger.mark))
-            if heap[0][1] is not line:
-                continue
-        heappop(heap)
-        first = strict and (ahead.get(None) or ahead.get(line.account))
-        if first:
+    while (line := turns.next()) is not None:
+        if line.blocked_at == muted:
+            continue
+        if line.looked_at != ground:
+            _look(line, draft)
+        if line.structural is not None:
+            stopped[line] = line.structural
+        elif first := strict and (ahead.get(None) or ahead.get(line.account)):
             stopped[line] = Why(reason=Reason.BEHIND, numbers={"ahead": first.id})
         elif serve(line, draft):
             line.at += 1
             if line.at < len(line.entries):
-                heappush(heap, (standing(line, policy, draft.now), line, ledger.mark))
+                turns.again(line)
         else:
             stopped[line] = None
             if strict:
@@ -116,26 +115,40 @@ def admit(draft: Draft) -> dict[Line, Why | None]:
     return stopped
 
 
-def _in_order(draft: Draft) -> tuple[dict[Line, Why | None], list[tuple[Key, Line, int]]]:
-    """The lines that can never be served, and a heap of all others."""
-    policy, now, mark = draft.policy, draft.now, draft.ledger.mark
-    hopeless: list[tuple[Key, Line]] = []
-    heap: list[tuple[Key, Line, int]] = []
-    ground, shifting = draft.memory.ground, policy.ordering in SHIFTING
-    blocked = draft.memory.loosened if _mute(draft) else None
-    for line in draft.memory.queue.lines.values():
-        if line.blocked_at == blocked:
-            continue
+def _still(draft: Draft) -> bool:
+    """Whether nobody can be served whatever the order is, and nobody waits for an answer."""
+    policy, memory = draft.policy, draft.memory
+    remedies = policy.preemption or policy.migration or policy.elasticity
+    if not remedies or draft.leaving or draft.moved:
+        return False
+    waiting: list[Line] = []
+    for line in memory.queue.lines.values():
+        line.at = 0
+        if line.looked_at != memory.ground:
+            _look(line, draft)
+        if line.structural is None:
+            if not known_helpless(line, draft):
+                if not out_of_reach(line, draft):
+                    return False
+                line.helpless = _moment(line, draft, line.sizes[0].devices)
+            waiting.append(line)
+    if memory.elastic:
+        for line in waiting:
+            if not _refused(line, draft):
+                draft.hungry.update(line.kinds)
+    return True
+
+
+def _turns(draft: Draft) -> Turns | ShiftingTurns:
+    """The lines in order."""
+    queue, ground = draft.memory.queue, draft.memory.ground
+    if not queue.shifting:
+        return Turns(queue)
+    for line in queue.lines.values():
         line.at = 0
         if line.looked_at != ground:
             _look(line, draft)
-        if line.structural is not None:
-            hopeless.append((line.entries[0][0], line))
-        else:
-            key = standing(line, policy, now) if shifting else line.entries[0][0]
-            heap.append((key, line, mark))
-    heapify(heap)
-    return {line: line.structural for _, line in sorted(hopeless)}, heap
+    return ShiftingTurns(queue.lines.values(), draft.policy, draft.now, draft.ledger)
 
 
 def _mute(draft: Draft) -> bool:
@@ -161,7 +174,8 @@ def serve(line: Line, draft: Draft) -> bool:
     job, policy, memory = line.job, draft.policy, draft.memory
     if known_helpless(line, draft):
         return _stand(line, job, draft, worked=False)
-    if draft.reserved and _kept_out(line, job, draft):
+    open_ = _open(line, job, draft) if draft.reserved else line.sizes[0].devices
+    if not open_:
         return False
     # Whoever leaves or moves in this plan may leave room over.
     blocked = line.blocked_at == memory.loosened and not (draft.leaving or draft.moved)
@@ -174,7 +188,8 @@ def serve(line: Line, draft: Draft) -> bool:
         size, spots = fit
         draft.place(job, size, spots, draft.why_placed(job, size))
         return True
-    hindered = bool(draft.reserved) and not _unhindered(line, job, draft)
+    several = len(line.kinds) > 1
+    hindered = bool(draft.reserved) and (several or open_ < line.sizes[0].devices)
     if hindered and not blocked and _but_for_reservations(line, job, draft):
         # Nobody is disturbed for one that only has to wait for its turn.
         return _stand(line, job, draft, worked=False)
@@ -184,45 +199,59 @@ def serve(line: Line, draft: Draft) -> bool:
         or (policy.migration and make_gap(line, job, draft))
         or (policy.preemption and push_off(line, job, draft))
     )
-    if not worked and not hindered:
-        line.helpless = _moment(line, draft)
+    if not worked:
+        line.helpless = _moment(line, draft, open_)
     return _stand(line, job, draft, worked=worked)
 
 
-def _moment(line: Line, draft: Draft) -> Key | None:
-    """What a search for others to ask depends on; ``None``: on the time, too."""
-    policy, job = draft.policy, line.job
+def _open(line: Line, job: Job, draft: Draft) -> int:
+    """The largest size that reservations leave a job, in devices; 0 if they leave it none.
+
+    1 if there are several kinds, of which they may leave it some.
+    """
+    if len(line.kinds) > 1:
+        return int(any(draft.passes(job, kind, line.sizes[-1].devices) for kind in line.kinds))
+    kind, least = line.kinds[0], line.sizes[-1].devices
+    if kind not in draft.reserved:
+        return line.sizes[0].devices
+    if not draft.passes(job, kind, least):
+        return 0
+    larger = (one.devices for one in line.sizes[:-1] if draft.passes(job, kind, one.devices))
+    return next(larger, least)
+
+
+def _moment(line: Line, draft: Draft, open_: int) -> Moment | None:
+    """What a search for others to ask depends on; ``None``: on what is not told here."""
+    policy, several = draft.policy, len(line.kinds) > 1
     if policy.preemption and policy.push is Push.ORDER and policy.ordering is Ordering.LAS:
         return None
-    promise = draft.tier(job).promise if policy.promises else 0.0
-    return (
-        draft.memory.epoch, draft.ledger.mark, job.id, owed(job, promise, draft.now) > 0,
-    )  # fmt: skip
+    if several and draft.reserved:
+        return None
+    return Moment(draft.memory.epoch, draft.ledger.mark, line.job.id, _short(line, draft), open_)
+
+
+def _short(line: Line, draft: Draft) -> bool:
+    """Whether its promise gives the job of a line a right; once it does, it goes on doing so."""
+    policy = draft.policy
+    promise = line.tier.promise if policy.promises and policy.tiers else 0.0
+    return promise > 0 and owed(line.job, promise, draft.now) > 0
 
 
 def known_helpless(line: Line, draft: Draft) -> bool:
     """Whether nothing changed since its job found neither room nor anybody to ask.
 
-    That was without reservations, which can only take away; with several kinds of devices they may
-    send a search elsewhere.
+    Reservations may have come since: they only take away sizes, each of which was tried by itself.
+    With several kinds of devices they may send a search elsewhere.
     """
     known = line.helpless
-    if known is None or known[0] != draft.memory.epoch:
+    if known is None or known.epoch != draft.memory.epoch or known.mark != draft.ledger.mark:
         return False
-    if draft.reserved and len(line.kinds) != 1:
+    job = line.job
+    if known.job != job.id or not (known.short or not _short(line, draft)):
         return False
-    return known == _moment(line, draft)
-
-
-def _unhindered(line: Line, job: Job, draft: Draft) -> bool:
-    """Whether reservations leave a job all sizes and all devices that would suit it."""
-    return len(line.kinds) == 1 and draft.passes(job, line.kinds[0], line.sizes[0].devices)
-
-
-def _kept_out(line: Line, job: Job, draft: Draft) -> bool:
-    """Whether reservations keep a job from all devices that would suit it."""
-    least = line.sizes[-1].devices
-    return not any(draft.passes(job, kind, least) for kind in line.kinds)
+    if known.open == line.sizes[0].devices:
+        return not draft.reserved or len(line.kinds) == 1
+    return bool(draft.reserved) and 0 < _open(line, job, draft) <= known.open
 
 
 def _but_for_reservations(line: Line, job: Job, draft: Draft) -> bool:

@@ -12,6 +12,7 @@ from scheduler.planner.ledger import Held
 from scheduler.planner.needs import Size, natural
 from scheduler.planner.ordering import Line
 from scheduler.planner.placement import find
+from scheduler.planner.reach import by_pushing
 from scheduler.planner.reasons import Reason
 from scheduler.planner.search import Search
 from scheduler.planner.snapshot import Job, JobId
@@ -20,7 +21,7 @@ from scheduler.planner.victims import Pusher, yielders
 
 def push_off(line: Line, job: Job, draft: Draft) -> bool:
     """Place ``job`` where others have to leave for it."""
-    if not draft.memory.pushable:
+    if by_pushing(line, draft) < line.sizes[-1].devices:
         return False
     pusher = Pusher(line, job, draft)
     index = yielders(draft, pusher)
