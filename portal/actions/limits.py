@@ -6,6 +6,8 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from django.db.models import Sum
+
 from portal.choices import PlacementState
 from portal.models import Node, Partition, Placement, Quota, Tenant
 from portal.refusals import Refused
@@ -18,24 +20,26 @@ if TYPE_CHECKING:
 class Limits:
     """How many devices a tenant may use of one kind; None: without limit."""
 
-    tenant: str
+    tenant: Tenant
     most: int | None
-    used: int
 
     @property
     def left(self) -> int | None:
-        return None if self.most is None else max(0, self.most - self.used)
+        """How many of them are not in use now."""
+        if self.most is None:
+            return None
+        present = (PlacementState.ACTIVE, PlacementState.HELD)
+        held = Placement.objects.filter(job__tenant=self.tenant, state__in=present)
+        used = held.aggregate(used=Sum("devices", default=0))["used"]
+        return max(0, self.most - int(used))
 
     @classmethod
     def of(cls, tenant: Tenant, kind: str) -> Limits:
         """The limits for a kind of device; an unnamed kind is limited by all kinds together."""
-        quotas = list(Quota.objects.filter(tenant=tenant))
+        quotas = list(Quota.objects.filter(tenant=tenant).order_by())
         general = [quota for quota in quotas if not quota.device_kind]
         special = [quota for quota in quotas if kind and quota.device_kind == kind]
-        present = (PlacementState.ACTIVE, PlacementState.HELD)
-        held = Placement.objects.filter(job__tenant=tenant, state__in=present)
-        used = sum(held.values_list("devices", flat=True))
-        return cls(tenant.slug, _most(special or general or quotas), used)
+        return cls(tenant, _most(special or general or quotas))
 
 
 def _most(quotas: list[Quota]) -> int | None:
@@ -49,7 +53,7 @@ def check_quota(limits: Limits, devices: int) -> None:
     if limits.most is not None and devices > limits.most:
         raise Refused(
             {
-                "gpus_per_replica": f"It needs {devices} devices, and {limits.tenant} may use"
+                "gpus_per_replica": f"It needs {devices} devices, and {limits.tenant.slug} may use"
                 f" {limits.most} at once. Ask for fewer, set a lower bound,"
                 " or ask an admin for quota."
             },

@@ -65,17 +65,39 @@ class Preview:
 
 def check_request(user: User, request: JobRequest) -> Preview:
     """Say what would become of a request. ``Refused`` names every wrong field and its remedy."""
-    tenant, _, partition = _resolve(user, request)
+    checked = _check(user, request)
+    return Preview(
+        verdict=checked.verdict,
+        devices=request.replicas * request.gpus_per_replica,
+        quota_left=checked.limits.left,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Checked:
+    """A request that nothing speaks against, and the rows that it names."""
+
+    tenant: Tenant
+    tier: Tier
+    partition: Partition | None
+    limits: Limits
+    verdict: Verdict
+
+
+def _check(user: User, request: JobRequest) -> _Checked:
+    tenant, tier, partition = _resolve(user, request)
     wrong = _check_words(request) | _check_numbers(request)
     if wrong:
         raise Refused(wrong)
     limits = Limits.of(tenant, request.device_kind)
     check_quota(limits, request.fewest_devices or request.replicas * request.gpus_per_replica)
     nodes = check_fleet(request, tenant, partition)
-    return Preview(
+    return _Checked(
+        tenant=tenant,
+        tier=tier,
+        partition=partition,
+        limits=limits,
         verdict=_verdict(nodes, request),
-        devices=request.replicas * request.gpus_per_replica,
-        quota_left=limits.left,
     )
 
 
@@ -94,11 +116,11 @@ def _resolve(user: User, request: JobRequest) -> tuple[Tenant, Tier, Partition |
     tenants = Tenant.objects.all()
     if not user.is_admin:
         tenants = tenants.filter(memberships__user=user)
-    tenant = tenants.filter(slug=request.tenant).first()
+    tenant = tenants.filter(slug=request.tenant).order_by().first()
     if tenant is None:
         own = ", ".join(tenants.values_list("slug", flat=True)[:12]) or "none; ask an admin"
         wrong["tenant"] = f"You do not belong to a tenant {request.tenant!r}. Yours: {own}."
-    tier = Tier.objects.filter(slug=request.tier).first()
+    tier = Tier.objects.filter(slug=request.tier).order_by().first()
     if tier is None:
         known = ", ".join(Tier.objects.values_list("slug", flat=True))
         wrong["tier"] = f"There is no tier {request.tier!r}. Choose one of: {known}."
@@ -167,16 +189,15 @@ def _check_numbers(request: JobRequest) -> dict[str, str]:
 
 def submit_job(user: User, request: JobRequest) -> Job:
     """Queue a job. ``Refused`` names every wrong field and its remedy; nothing is kept then."""
-    preview = check_request(user, request)
+    checked = _check(user, request)
     now = timezone.now()
-    tenant, tier, partition = _resolve(user, request)
     with transaction.atomic():
         job = Job.objects.create(
             name=request.name or default_name(request),
-            tenant=tenant,
+            tenant=checked.tenant,
             owner=user,
-            tier=tier,
-            partition=partition,
+            tier=checked.tier,
+            partition=checked.partition,
             command=request.command,
             environment=request.environment,
             sealed_secrets=seal(request.secrets),
@@ -197,8 +218,8 @@ def submit_job(user: User, request: JobRequest) -> Job:
             internet=request.internet,
             cloned_from=request.cloned_from,
             state=JobState.WAITING,
-            remedy=preview.verdict.remedy,
-            verdict=preview.verdict.reason,
+            remedy=checked.verdict.remedy,
+            verdict=checked.verdict.reason,
             submitted_at=now,
             waiting_since=now,
             accounted_at=now,

@@ -75,6 +75,7 @@ def find_token(secret: str, now: datetime) -> AccessToken | None:
         AccessToken.objects.select_related("user")
         .filter(Q(expires_at=None) | Q(expires_at__gt=now))
         .filter(digest=digest(secret), revoked_at=None, user__is_active=True)
+        .order_by()
         .first()
     )
     if token and (token.used_at is None or token.used_at < now - USED_EVERY):

@@ -8,6 +8,7 @@ from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from portal.api.shapes.fields import STRING_LIST, STRING_MAP
+from portal.api.shapes.kept import KeptFields
 from portal.models import Job, Placement
 from portal.sealing import SealError
 
@@ -32,7 +33,7 @@ class Source(TypedDict):
     ref: str
 
 
-class JobShape(serializers.ModelSerializer[Job]):
+class JobShape(KeptFields, serializers.ModelSerializer[Job]):
     """One job, as lists show it."""
 
     tenant = serializers.SlugRelatedField[Any](slug_field="slug", read_only=True)

@@ -11,6 +11,7 @@ from portal.access import access_upload
 from portal.actions.submitting import JobRequest
 from portal.actions.uploads import receive_upload
 from portal.api.shapes.fields import CommandField, TagsField, VariablesField
+from portal.api.shapes.kept import KeptFields
 from portal.models import User
 from portal.refusals import Refused
 
@@ -18,7 +19,7 @@ LARGE = 2**31 - 1
 HUGE = 2**60
 
 
-class JobRequestShape(serializers.Serializer[JobRequest]):
+class JobRequestShape(KeptFields, serializers.Serializer[JobRequest]):
     """A job to submit. The source is at most one of ``file``, ``upload`` and ``git``."""
 
     tenant = serializers.SlugField(help_text="Slug of one of your tenants.")
