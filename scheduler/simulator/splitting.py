@@ -18,6 +18,7 @@ from scheduler.planner.sensitivity import (
     matrix_of,
     proportional,
     tune,
+    tune_as_published,
 )
 from scheduler.simulator.arrivals import GIGABYTE
 from scheduler.simulator.floor import Floor
@@ -28,6 +29,7 @@ ALLOCATORS: Mapping[str, Allocator] = {
     "proportional": proportional,
     "greedy": greedy,
     "tune": tune,
+    "tune-as-published": tune_as_published,
     "opt": optimal,
 }
 

@@ -10,7 +10,7 @@ from scheduler.planner.sensitivity.sharing import (
     greedy,
     proportional,
 )
-from scheduler.planner.sensitivity.tuning import tune
+from scheduler.planner.sensitivity.tuning import tune, tune_as_published
 
 __all__ = [
     "Allocator",
@@ -24,4 +24,5 @@ __all__ = [
     "predict",
     "proportional",
     "tune",
+    "tune_as_published",
 ]

@@ -28,12 +28,22 @@ def tune(tasks: Sequence[Task], hosts: Sequence[Host]) -> dict[str, Slice]:
     2. If even that does not fit, peers who hold more than their share fall back to it, one by one.
     3. What is left over goes, point by point, to whoever gains most by it.
     """
-    among = rooms(hosts)
-    for task in sorted(tasks, key=lambda task: _demand(task, hosts), reverse=True):
-        _admit(task, among)
+    among = _admitted(tasks, hosts)
     for room in among:
         _top_up(room)
     return answer(among)
+
+
+def tune_as_published(tasks: Sequence[Task], hosts: Sequence[Host]) -> dict[str, Slice]:
+    """The first two steps only: what nobody asked for stays idle."""
+    return answer(_admitted(tasks, hosts))
+
+
+def _admitted(tasks: Sequence[Task], hosts: Sequence[Host]) -> list[Room]:
+    among = rooms(hosts)
+    for task in sorted(tasks, key=lambda task: _demand(task, hosts), reverse=True):
+        _admit(task, among)
+    return among
 
 
 def _demand(task: Task, hosts: Sequence[Host]) -> tuple[int, float, float]:

@@ -13,6 +13,7 @@ from scheduler.planner.sensitivity import (
     matrix_of,
     proportional,
     tune,
+    tune_as_published,
 )
 
 GB = 10**9
@@ -59,6 +60,14 @@ def test_tuning_gives_the_hungry_what_the_frugal_do_not_need():
     slices = tune(tasks, [HOST])
     assert slices["d"].pace == 2.4
     assert [slices[id_].pace for id_ in "abc"] == [1, 1, 1]
+
+
+def test_as_published_what_nobody_asked_for_stays_idle():
+    hungry = [Task(id=str(n), gpus=1, matrix=HUNGRY) for n in range(2)]
+    tasks = [*hungry, Task(id="f", gpus=1, matrix=FRUGAL), Task(id="g", gpus=1, matrix=FRUGAL)]
+    plain, topped = tune_as_published(tasks, [HOST]), tune(tasks, [HOST])
+    assert sum(each.pace for each in plain.values()) < sum(each.pace for each in topped.values())
+    assert all(plain[id_].pace <= topped[id_].pace for id_ in plain)
 
 
 def test_a_task_stays_on_its_host():
