@@ -190,6 +190,7 @@ CELERY_WORKER_SEND_TASK_EVENTS = False
 CELERY_BEAT_SCHEDULE = {
     # A tick that waited longer than its period has been overtaken by the next one.
     "tick": {"task": "scheduler.tasks.tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    "sample": {"task": "scheduler.tasks.sample", "schedule": 10.0, "options": {"expires": 10.0}},
     "housekeep": {
         "task": "scheduler.tasks.housekeep",
         "schedule": 60.0,

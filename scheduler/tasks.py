@@ -8,6 +8,7 @@ from celery import shared_task
 
 from scheduler.live.asking import answer_to
 from scheduler.live.housekeeping import keep_house
+from scheduler.live.sampling import sample_jobs
 from scheduler.live.simulating import run_next
 from scheduler.live.turns import take_turn
 
@@ -28,6 +29,12 @@ def tick() -> None:
 def housekeep() -> None:
     """Collect garbage, keep samples, forget what is old."""
     keep_house()
+
+
+@shared_task(name="scheduler.tasks.sample")
+def sample() -> None:
+    """Keep what running jobs make of their devices."""
+    sample_jobs()
 
 
 @shared_task(name="scheduler.tasks.ask")

@@ -13,8 +13,9 @@ from portal.api.shapes.history import (
     DecisionShape,
     PlacementShape,
     ReceiptShape,
+    UseShape,
 )
-from portal.models import Checkpoint, Decision, Job, Move, Placement
+from portal.models import Checkpoint, Decision, Job, JobUse, Move, Placement
 
 
 class OfJob(ListAPIView[Any]):
@@ -59,6 +60,16 @@ class CheckpointsView(OfJob):
 
     def of(self, job: Job) -> QuerySet[Any, Model]:
         return Checkpoint.objects.filter(job=job.pk).order_by("-number")
+
+
+class UseView(OfJob):
+    """What it made of its devices: every ten seconds at first, every five minutes later."""
+
+    queryset = JobUse.objects.none()
+    serializer_class = UseShape
+
+    def of(self, job: Job) -> QuerySet[Any, Model]:
+        return JobUse.objects.filter(job=job.pk).order_by("-at")
 
 
 class PlacementsView(OfJob):

@@ -59,6 +59,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path(f"{JOB}/receipts/", history.ReceiptsView.as_view(), name="api-job-receipts"),
     path(f"{JOB}/decisions/", history.DecisionsView.as_view(), name="api-job-decisions"),
     path(f"{JOB}/checkpoints/", history.CheckpointsView.as_view(), name="api-job-checkpoints"),
+    path(f"{JOB}/use/", history.UseView.as_view(), name="api-job-use"),
     path(f"{JOB}/placements/", history.PlacementsView.as_view(), name="api-job-placements"),
     path(f"{JOB}/promises/", promises.JobPromisesView.as_view(), name="api-job-promises"),
     path("promises/", promises.PromisesView.as_view(), name="api-promises"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.utils.html import format_html
+from collections.abc import Mapping
+
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 
@@ -34,6 +36,23 @@ def draw_promise(*, fraction: float, promise: float, label: str) -> SafeString:
         label,
         _piece("own" if kept else "short", 0.0, 100 * min(1.0, fraction)),
         _edge(100 * promise) if promise else "",
+    )
+
+
+def draw_phases(phases: Mapping[str, float]) -> SafeString:
+    """Draw what a move's seconds went to, one piece a phase, in their order."""
+    whole = sum(phases.values())
+    if whole <= 0:
+        return SafeString("")
+    pieces, left = [], 0.0
+    for name, seconds in phases.items():
+        width = 100 * seconds / whole
+        pieces.append((f"{left:.2f}", f"{width:.2f}", name, f"{seconds:.2f}"))
+        left += width
+    drawn = '<rect x="{}%" width="{}%" height="8"><title>{}: {} s</title></rect>'
+    return format_html(
+        '<svg class="phase-bar" aria-hidden="true" width="100%" height="8">{}</svg>',
+        format_html_join("", drawn, pieces),
     )
 
 

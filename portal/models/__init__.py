@@ -13,6 +13,7 @@ from portal.models.promises import Promise
 from portal.models.simulations import Simulation
 from portal.models.tenants import Membership, Quota, Tenant, Tier
 from portal.models.uploads import Upload
+from portal.models.use import JobUse
 
 __all__ = [
     "AccessToken",
@@ -23,6 +24,7 @@ __all__ = [
     "Device",
     "FleetSample",
     "Job",
+    "JobUse",
     "Lease",
     "Membership",
     "Move",

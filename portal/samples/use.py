@@ -7,7 +7,10 @@ import random
 from datetime import datetime, timedelta
 
 from portal.actions.output import path_of
-from portal.models import FleetSample, Job
+from portal.models import FleetSample, Job, JobUse
+from portal.samples.fleet import GIB
+from portal.samples.promises import standing_still
+from portal.usage import step_at
 
 SHARES = {"vision": 20, "language": 8, "speech": 5, "search": 4, "robotics": 2}
 MINUTES = 24 * 60
@@ -54,3 +57,31 @@ def lay_output(job: Job) -> None:
     path = path_of(job.pk, 0)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(lines) + "\n")
+
+
+def lay_job_use(job: Job, now: datetime, seed: int = 7) -> None:
+    """Let a job have been sampled while it ran: steps, and a checkpoint's pause now and then."""
+    if job.started_at is None:
+        return
+    die = random.Random(seed + job.pk)
+    ends = job.ended_at or now
+    stops = list(standing_still(job, ends))
+    level, at = die.uniform(0.7, 0.97), job.started_at
+    rows: list[JobUse] = []
+    while at < ends:
+        at += timedelta(seconds=step_at((at - job.started_at).total_seconds()))
+        if at > ends or any(begins <= at <= until for begins, until in stops):
+            continue
+        use = min(1.0, max(0.0, level + die.gauss(0, 0.04) - (die.random() < 0.02) * 0.6))
+        rows.append(
+            JobUse(
+                job=job,
+                at=at,
+                devices=job.devices,
+                utilisation=use,
+                device_memory=int(job.devices * (58 + 6 * use) * GIB),
+                cpus=job.replicas * (9 + 5 * use),
+                memory=int(job.replicas * min(96, 22 + len(rows) * 0.2) * GIB),
+            )
+        )
+    JobUse.objects.bulk_create(rows, batch_size=1000)

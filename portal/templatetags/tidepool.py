@@ -14,7 +14,7 @@ from django.utils.html import format_html
 from django.utils.safestring import SafeString
 
 from portal.choices import TONES, JobState
-from portal.drawings import figures, icons
+from portal.drawings import bars, figures, icons
 
 register = template.Library()
 
@@ -22,6 +22,7 @@ register.simple_tag(icons.icon, name="icon")
 register.filter("size", figures.size)
 register.filter("span", figures.span)
 register.simple_tag(figures.count, name="count")
+register.filter("phase_bar", bars.draw_phases)
 register.simple_tag(figures.share, name="share")
 
 

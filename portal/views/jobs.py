@@ -17,6 +17,7 @@ from portal.models import Job, Move, PlacedReplica, Placement, Tier
 from portal.querysets import JobQuerySet
 from portal.views.life import draw_life, standing_moves
 from portal.views.steering import possible_acts
+from portal.views.use import describe_use
 from portal.views.visitors import Visitor, numbered, signed_in
 
 SORTS: dict[str, F | CombinedExpression] = {
@@ -164,4 +165,5 @@ PANELS = {
     "summary": describe_summary,
     "receipts": describe_receipts,
     "checkpoints": describe_checkpoints,
+    "use": describe_use,
 }

@@ -16,7 +16,16 @@ from portal.actions.checkpoints import living_manifests, retain
 from portal.actions.simulations import give_up_silent
 from portal.actions.uploads import discard_uploads
 from portal.choices import ENDED_STATES, JobState, PlacementState
-from portal.models import Checkpoint, Decision, Device, FleetSample, Job, Node, Placement
+from portal.models import (
+    Checkpoint,
+    Decision,
+    Device,
+    FleetSample,
+    Job,
+    JobUse,
+    Node,
+    Placement,
+)
 from scheduler.live.lease import turn
 
 log = logging.getLogger(__name__)
@@ -70,6 +79,7 @@ def sample(now: datetime) -> None:
 def forget(now: datetime) -> None:
     """Drop rows that no page shows any more, and checkpoints of jobs that have ended."""
     FleetSample.objects.filter(at__lt=now - SAMPLES_KEPT).delete()
+    JobUse.objects.filter(at__lt=now - SAMPLES_KEPT).delete()
     Decision.objects.filter(at__lt=now - DECISIONS_KEPT, job__state__in=ENDED_STATES).delete()
     over = Checkpoint.objects.filter(job__state__in=ENDED_STATES, collected=False)
     for job in Job.objects.filter(id__in=over.values("job_id")):

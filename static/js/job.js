@@ -8,7 +8,7 @@ const id = document.getElementById("summary").dataset.job;
 const log = new Log(document.getElementById("log"));
 
 function all() {
-  for (const panel of ["summary", "start", "receipts", "checkpoints", "files"]) refresh(panel);
+  for (const panel of ["summary", "start", "use", "receipts", "checkpoints", "files"]) refresh(panel);
   log.later();
 }
 

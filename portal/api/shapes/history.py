@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from portal.api.shapes.jobs import Seat
-from portal.models import Checkpoint, Decision, Move, Placement
+from portal.models import Checkpoint, Decision, JobUse, Move, Placement
 
 
 class ReceiptShape(serializers.ModelSerializer[Move]):
@@ -47,6 +47,17 @@ class CheckpointShape(serializers.ModelSerializer[Checkpoint]):
             *("number", "state", "periodic", "began_at", "frozen_at", "committed_at", "worked_s"),
             *("bytes_raw", "bytes_new", "bytes_stored", "phases", "error", "collected"),
         ]
+        read_only_fields = fields
+
+
+class UseShape(serializers.ModelSerializer[JobUse]):
+    """What a job made of its devices at one moment: sums over its replicas."""
+
+    utilisation = serializers.FloatField(help_text="Mean over its devices, 0 to 1.")
+
+    class Meta:
+        model = JobUse
+        fields = ["at", "devices", "utilisation", "device_memory", "cpus", "memory"]
         read_only_fields = fields
 
 

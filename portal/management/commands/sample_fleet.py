@@ -14,7 +14,7 @@ from portal.samples.crowd import lay_crowd
 from portal.samples.fleet import lay_fleet
 from portal.samples.jobs import lay_jobs
 from portal.samples.promises import lay_promises
-from portal.samples.use import lay_output, lay_use
+from portal.samples.use import lay_job_use, lay_output, lay_use
 
 
 class Command(BaseCommand):
@@ -46,6 +46,8 @@ class Command(BaseCommand):
             jobs = lay_jobs(sample, now)
             lay_promises(jobs, now)
             lay_use(now)
+            for job in jobs:
+                lay_job_use(job, now)
             crowd = lay_crowd(sample, now, options["nodes"], options["ended"])
         for job in jobs:
             if job.started_at and not job.ended:

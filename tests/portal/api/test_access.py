@@ -23,6 +23,7 @@ TABLE: list[tuple[str, str, Any, tuple[int, ...]]] = [
     ("GET", "jobs/{job}/decisions/", None, (200, 200, 200, 404, 200, 401)),
     ("GET", "jobs/{job}/checkpoints/", None, (200, 200, 200, 404, 200, 401)),
     ("GET", "jobs/{job}/placements/", None, (200, 200, 200, 404, 200, 401)),
+    ("GET", "jobs/{job}/use/", None, (200, 200, 200, 404, 200, 401)),
     ("POST", "jobs/{job}/pause/", {}, (202, 403, 202, 404, 202, 401)),
     ("POST", "jobs/{job}/cancel/", {}, (202, 403, 202, 404, 202, 401)),
     ("POST", "jobs/{job}/migrate/", {}, (409, 403, 409, 404, 409, 401)),

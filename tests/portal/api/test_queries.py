@@ -18,7 +18,8 @@ from tests.portal.api.conftest import Api, make_node, place
 COUNTS = Path(__file__).with_name("query_counts.json")
 ADDRESSES = [
     *("jobs/", "jobs/{job}/", "jobs/{job}/receipts/", "jobs/{job}/decisions/"),
-    *("jobs/{job}/checkpoints/", "jobs/{job}/placements/", "jobs/{job}/output/0/"),
+    *("jobs/{job}/checkpoints/", "jobs/{job}/placements/", "jobs/{job}/use/"),
+    "jobs/{job}/output/0/",
     *("jobs/{job}/files/", "nodes/", "nodes/node-0/", "tenants/", "tenants/vision/"),
     *("tenants/vision/members/", "tiers/", "partitions/", "tokens/", "uploads/", "me/"),
     *("fleet/", "fleet/history/", "users/", "audit/"),

@@ -8,10 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from portal.choices import JobState, MoveKind
-from portal.drawings.bars import draw_promise, draw_quota
+from portal.drawings.bars import draw_phases, draw_promise, draw_quota
 from portal.drawings.figures import ago, count, share, size, span
 from portal.drawings.icons import SHAPES, icon
 from portal.drawings.ledger import Cell, draw_row
+from portal.drawings.lines import draw_lines
 from portal.drawings.strip import Life, Mark, Stretch, draw_strip
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -127,3 +128,16 @@ def test_a_broken_promise_stands_out_without_colour() -> None:
 @pytest.mark.parametrize(("fraction", "part"), [(0.95, "part-own"), (0.9, "part-short")])
 def test_the_bar_of_a_promise_tells_whether_it_was_kept(fraction: float, part: str) -> None:
     assert part in draw_promise(fraction=fraction, promise=0.95, label="")
+
+
+def test_phases_fill_the_bar_in_their_order() -> None:
+    drawn = ElementTree.fromstring(draw_phases({"freeze": 1.0, "dump": 3.0}))
+    assert [part.get("width") for part in drawn] == ["25.00%", "75.00%"]
+    assert drawn[1].get("x") == "25.00%"
+    assert draw_phases({}) == ""
+
+
+def test_lines_have_marks_and_one_point_is_seen() -> None:
+    drawn = draw_lines([[(0.5, 2.0)], []], 4.0, "use", [0.25])
+    shapes = [part.tag for part in ElementTree.fromstring(drawn)]
+    assert shapes == ["polygon", "polyline", "line"]

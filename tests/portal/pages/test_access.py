@@ -35,7 +35,7 @@ def test_everyone_who_is_signed_in_sees_the_open_pages(
 
 def job_pages(job: Job) -> list[str]:
     base = f"/jobs/{job.id}/"
-    panels = [f"panels/{name}/" for name in ("summary", "receipts", "checkpoints")]
+    panels = [f"panels/{name}/" for name in ("summary", "receipts", "checkpoints", "use")]
     return [base + rest for rest in ("", "output/0/", "output/0/download/", "files/", *panels)]
 
 

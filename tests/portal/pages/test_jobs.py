@@ -7,7 +7,7 @@ from collections.abc import Callable
 from django.utils import timezone
 
 from portal.actions.output import path_of
-from portal.models import Job, Move, Node, Tenant, User
+from portal.models import Job, JobUse, Move, Node, Tenant, User
 from tests.portal.api.conftest import place
 from tests.portal.pages.conftest import Browser
 
@@ -124,3 +124,16 @@ def test_what_a_job_was_named_is_never_markup(
         page = browser(alice).get(address).content.decode()
         assert "<img" not in page
         assert "&lt;img" in page
+
+
+def test_use_is_drawn_over_the_life_of_the_job(
+    browser: Browser, make_job: Callable[..., Job], alice: User
+) -> None:
+    job = make_job(state="running", started_at=timezone.now())
+    address = f"/jobs/{job.id}/panels/use/"
+    assert "within ten seconds" in browser(alice).get(address).content.decode()
+    JobUse.objects.create(job=job, at=timezone.now(), devices=1, utilisation=0.42, cpus=1.5)
+    panel = browser(alice).get(address).content.decode()
+    assert "now 42 %" in panel
+    assert "CPUs" in panel
+    assert "Device memory" not in panel  # none was told of
