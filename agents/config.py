@@ -29,6 +29,8 @@ class Config:
     state: Path
     store: str
     """fsspec URL or folder of the chunk store."""
+    durable: bool = True
+    """Whether a checkpoint in a folder counts as stored only once it is on disk."""
     prefix: Path
     """Where the private runc and CRIU lie, if they were fetched."""
     driver: str = "auto"
@@ -43,6 +45,7 @@ class Config:
     storage_bandwidth: float = 100e6
     """Bytes a second that this node reads data at; what less memory would cost is told from it."""
     cache_bytes: int = 4 << 30
+    """How many bytes of a distant store's chunks, and of uploads, may stay on the node."""
     kept_bytes: int = 16 << 30
     """How many bytes of images may stay on the node for a quick restore."""
     output_bytes_per_s: int = 1 << 20
@@ -68,6 +71,8 @@ FLAGS: tuple[tuple[str, str, str], ...] = (
     ("cores", "TIDEPOOL_CORES", "cores that the cpu devices divide, e.g. 0-3"),
     ("underlay", "TIDEPOOL_UNDERLAY", "address that other nodes reach this node by"),
     ("grace", "TIDEPOOL_GRACE", "seconds between SIGTERM and SIGKILL"),
+    ("durable", "TIDEPOOL_DURABLE", "yes: a checkpoint counts once it is on disk; no: sooner"),
+    ("cache", "TIDEPOOL_CACHE", "GiB of a distant store's chunks that may stay on this node"),
     ("kept", "TIDEPOOL_KEPT", "GiB of memory images that may stay on this node; 0 for none"),
     ("on-stop", "TIDEPOOL_ON_STOP", "leave or park the replicas when the agent stops"),
     ("profile-window", "TIDEPOOL_PROFILE_WINDOW", "seconds of each measurement of a profile"),
@@ -97,6 +102,8 @@ def read_config(arguments: Sequence[str], environment: Mapping[str, str] = os.en
         cores=_cores(told.cores),
         underlay=told.underlay or "127.0.0.1",
         grace_s=_number("grace", told.grace or "5"),
+        durable=_one_of("durable", told.durable or "yes", "yes", "no") == "yes",
+        cache_bytes=int(_number("cache", told.cache or "4") * (1 << 30)),
         kept_bytes=int(_number("kept", told.kept or "16") * (1 << 30)),
         on_stop=_one_of("on-stop", told.on_stop or "leave", "leave", "park"),
         profile_window_s=max(0.1, _number("profile-window", told.profile_window or "2")),

@@ -64,6 +64,7 @@ class Node:
             self.config.store,
             cache=self.config.state / "chunks",
             cache_bytes=self.config.cache_bytes,
+            durable=self.config.durable,
         )
 
     def task(self, desired: Desired) -> Task:

@@ -13,6 +13,8 @@ import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from agents.addresses import without_login
+
 SCHEMES = ("https", "http", "ssh")
 TIMEOUT_S = 300.0
 
@@ -74,11 +76,12 @@ def _check(url: str, ref: str, schemes: Collection[str]) -> None:
         allowed = ", ".join(f"{scheme}://" for scheme in schemes)
         raise SourceError(
             "source-refused",
-            f"A git source must begin with one of {allowed}, unlike {_shown(url)!r}.",
+            f"A git source must begin with one of {allowed}, unlike {without_login(url)!r}.",
         )
     # A host like "-oProxyCommand=..." would reach ssh as an option.
     if url.partition("://")[2].rpartition("@")[2].startswith("-"):
-        raise SourceError("source-refused", f"{_shown(url)!r} is not the address of a repository.")
+        told = f"{without_login(url)!r} is not the address of a repository."
+        raise SourceError("source-refused", told)
     if not _REF.fullmatch(ref) or ".." in ref:
         raise SourceError("source-refused", f"{ref!r} is not the name of a branch, tag or commit.")
 
@@ -124,7 +127,7 @@ def _git(
     subject: tuple[str, str],
 ) -> str:
     url, ref = subject
-    shown = _shown(url)
+    shown = without_login(url)
     process = subprocess.Popen(
         command,
         cwd=workspace,
@@ -154,8 +157,3 @@ def _git(
         raise SourceError("disk-full", f"No room is left on this node for {shown}.")
     last = text.splitlines()[-1] if text else f"git ended with {process.returncode}"
     raise SourceError("source-unreachable", f"Git could not get {shown}: {last}")
-
-
-def _shown(url: str) -> str:
-    """Return an address without the name and password that may stand in it."""
-    return re.sub(r"://[^/@]*@", "://", url)

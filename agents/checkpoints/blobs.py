@@ -7,7 +7,6 @@ all.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import itertools
 import os
 import secrets
@@ -18,7 +17,8 @@ from typing import Protocol
 
 from agents.checkpoints.errors import told
 
-_libc = ctypes.CDLL(None, use_errno=True)
+LASTING = ("p/", "m/")
+"""Folders of what a restore reads. Claims and rounds mean nothing after a machine went down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ class Blobs(Protocol):
 class Folder:
     """Blobs as plain files below a local (or shared) folder.
 
-    A blob is written under a hidden name beside its own and renamed. ``put`` never waits for the
-    disk. With ``durable``, ``commit`` writes the whole file system back before its own blob, so
-    that a manifest on disk has its chunks on disk; on a busy disk that takes seconds while a
-    replica stands still, and it writes images out that are deleted a moment later.
+    A blob is written under a hidden name beside its own and renamed. With ``durable``, packs of
+    chunks are on disk before they get their name, so before any store relies on them, and
+    ``commit`` waits for the names and for its own blob. Else the kernel writes it all back within
+    the half minute.
     """
 
     window = 64 * 1024
@@ -96,13 +96,14 @@ class Folder:
     def put(self, blobs: Mapping[str, bytes]) -> None:
         with told(f"The chunk store {self.path}"):
             for key, data in blobs.items():
-                self._write(key, data, sync=False)
+                self._write(key, data, sync=self._durable and key.startswith(LASTING))
 
     def commit(self, key: str, data: bytes) -> None:
         with told(f"The chunk store {self.path}"):
-            if self._durable:
-                self._write_back()
             self._write(key, data, sync=self._durable)
+            if self._durable:
+                for folder in (*(self.path / top for top in LASTING), self.path):
+                    _sync_names(folder)
 
     def delete(self, keys: Collection[str]) -> None:
         with told(f"The chunk store {self.path}"):
@@ -165,17 +166,6 @@ class Folder:
             with contextlib.suppress(OSError):
                 os.unlink(half)  # noqa: PTH108
             raise
-        if sync:
-            _fsync_folder(folder)
-
-    def _write_back(self) -> None:
-        file = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            if _libc.syncfs(file) != 0:
-                code = ctypes.get_errno()
-                raise OSError(code, os.strerror(code))
-        finally:
-            os.close(file)
 
     def _walk(self, top: str, *, hidden: bool) -> list[Blob]:
         found: list[Blob] = []
@@ -193,8 +183,11 @@ class Folder:
         return found
 
 
-def _fsync_folder(folder: str) -> None:
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+def _sync_names(folder: Path) -> None:
+    try:
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except FileNotFoundError:
+        return
     try:
         os.fsync(file)
     finally:

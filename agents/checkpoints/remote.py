@@ -15,6 +15,7 @@ from typing import Any
 
 import fsspec
 
+from agents.addresses import without_login
 from agents.checkpoints.blobs import Blob
 from agents.checkpoints.errors import StoreUnreachableError, told
 from agents.checkpoints.lanes import spread
@@ -26,7 +27,7 @@ class Remote:
     window = 256 * 1024  # four times the local one: requests cost more than bytes here
 
     def __init__(self, url: str, options: Mapping[str, Any] | None = None) -> None:
-        self.url = url
+        self.url = without_login(url)
         self.lanes = max(4, 2 * (os.cpu_count() or 1))
         self._known: set[str] = set()
         self._listed: set[str] = set()

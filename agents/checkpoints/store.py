@@ -20,6 +20,7 @@ from typing import Any
 import blake3
 import zstandard
 
+from agents.addresses import without_login
 from agents.checkpoints.blobs import Blobs
 from agents.checkpoints.cache import Cached
 from agents.checkpoints.errors import CheckpointError, DamagedError
@@ -106,16 +107,16 @@ def open_store(
     """Open (and make, if need be) a store in a local folder or at an fsspec URL such as ``s3://…``.
 
     ``cache`` is a folder for a node's own copies of a distant store's chunks, at most
-    ``cache_bytes``; ``options`` go to the fsspec file system. With ``durable`` a local store waits
-    until all is on disk before a checkpoint counts as stored; else the kernel writes it back within
-    the half minute, and a machine that loses power before that may find its newest checkpoint
-    damaged. Raises ``StoreUnreachableError``.
+    ``cache_bytes``; ``options`` go to the fsspec file system. With ``durable`` a store in a folder
+    waits until all is on disk before a checkpoint counts as stored; else the kernel writes it back
+    within the half minute, and a machine that loses power before that may find its newest
+    checkpoint damaged. Raises ``StoreUnreachableError``.
     """
     text = str(url)
     if "://" not in text or text.startswith("file://"):
         return _local(Path(text.removeprefix("file://")).absolute(), durable)
     blobs: Blobs = Remote(text, options)
-    return Store(text, Cached(blobs, cache, cache_bytes) if cache else blobs)
+    return Store(without_login(text), Cached(blobs, cache, cache_bytes) if cache else blobs)
 
 
 @lru_cache(maxsize=16)

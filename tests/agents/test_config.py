@@ -50,6 +50,8 @@ def test_the_token_may_lie_in_a_file(tmp_path: Path) -> None:
         ({"TIDEPOOL_DRIVER": "magic"}, "--driver"),
         ({"TIDEPOOL_CORES": "three"}, "TIDEPOOL_CORES"),
         ({"TIDEPOOL_GRACE": "soon"}, "--grace"),
+        ({"TIDEPOOL_DURABLE": "perhaps"}, "--durable"),
+        ({"TIDEPOOL_CACHE": "plenty"}, "--cache"),
         ({"TIDEPOOL_ON_STOP": "explode"}, "--on-stop"),
         ({"TIDEPOOL_LOG_LEVEL": "LOUD"}, "--log-level"),
     ],

@@ -2,6 +2,7 @@
 
 The images are real where CRIU is there (a process that trains with numpy, dumped twice, and its
 twin), else made in the same format; ``images`` in the answer says which. A MB is a million bytes.
+``durable_*``: how many times as long a store takes that waits until all is on disk.
 """
 
 from __future__ import annotations
@@ -9,10 +10,12 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +64,7 @@ def figures(folder: Path) -> dict[str, Any]:
     first, later, twin = stored
     megabytes = first.bytes_raw / 1e6
     return {
+        **durability(folder),
         "mb": round(megabytes, 1),
         "mb_per_s": round(megabytes / min(seconds), 1),
         "mb_per_core_s": round(megabytes / used, 1),
@@ -71,6 +75,23 @@ def figures(folder: Path) -> dict[str, Any]:
         "stored_share": round(first.bytes_stored / first.bytes_raw, 3),
         "new_later_share": round(later.bytes_new / later.bytes_raw, 3),
         "new_twin_share": round(twin.bytes_new / twin.bytes_raw, 3),
+    }
+
+
+def durability(folder: Path) -> dict[str, float]:
+    """How much longer a store takes that waits for the disk: medians of five, by turns."""
+    seconds: dict[tuple[str, bool], list[float]] = defaultdict(list)
+    for attempt in range(5):
+        for durable in (False, True):
+            store = open_store(folder / f"lasting-{durable}-{attempt}", durable=durable)
+            for name in ("first", "later"):
+                stored = store_image(store, folder / name, folder / "workspace")
+                seconds[name, durable].append(stored.seconds)
+            shutil.rmtree(folder / f"lasting-{durable}-{attempt}")
+    half = {key: statistics.median(values) for key, values in seconds.items()}
+    return {
+        f"durable_{name}": round(half[name, True] / half[name, False], 2)
+        for name in ("first", "later")
     }
 
 

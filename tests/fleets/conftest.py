@@ -17,10 +17,14 @@ from tests.product import wait_for
 HOSTS = ("host-a", "host-b", "host-c", "host-d")
 
 
-@pytest.fixture(scope="session")
-def host_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostFleet]:
+def needs_hosts() -> None:
     if os.geteuid() != 0 or shutil.which("nsenter") is None:
         pytest.skip("hosts need root and nsenter")
+
+
+@pytest.fixture(scope="session")
+def host_fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostFleet]:
+    needs_hosts()
     with HostFleet(tmp_path_factory.mktemp("fleet"), HOSTS) as running:
         yield running
 

@@ -23,14 +23,14 @@ print(json.dumps(sorted(set(living_manifests()))))
 """
 
 
-def stray_chunks(fleet: HostFleet) -> list[str]:
+def stray_chunks(fleet: HostFleet, store: Store | None = None) -> list[str]:
     """Collect as if an hour had passed, then answer how the store differs from what is needed.
 
     Nothing may be stored meanwhile: half-written things of killed agents count as dead.
     """
     said = fleet.manage("shell", "--no-imports", "-c", NEEDED)
     needed = set(json.loads(said.splitlines()[-1]))
-    store = open_store(fleet.home / "store")
+    store = store or open_store(fleet.home / "store")
     collect(store, needed, now=time.time() + 2 * SILENCE_S, grace_s=0)
     store.blobs.forget()
     there = {blob.key.removeprefix("m/") for blob in store.blobs.find("m/")}

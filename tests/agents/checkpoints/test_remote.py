@@ -170,6 +170,14 @@ def test_a_cache_that_cannot_be_written_is_passed_by(
     assert look(tmp_path / "out") == look(workspace)
 
 
+def test_a_login_in_its_address_is_never_told() -> None:
+    store = open_store("memory://ana:hush@tidepool-nowhere/chunks")
+    assert store.url == "memory://tidepool-nowhere/chunks"
+    with pytest.raises(DamagedError) as refusal:
+        store.load("ab" * 32)
+    assert "hush" not in str(refusal.value)
+
+
 def test_a_store_of_an_unknown_kind_says_so() -> None:
     with pytest.raises((StoreUnreachableError, ValueError)):
         open_store("nosuchprotocol://somewhere/chunks")

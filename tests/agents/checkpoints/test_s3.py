@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,54 +19,29 @@ from agents.checkpoints import (
     store_image,
 )
 from tests.agents.checkpoints.look import look
+from tests.s3 import S3Server
 
 pytestmark = pytest.mark.slow
 
-SERVER = "from moto.server import main; main(['-H', '127.0.0.1', '-p', '{port}'])"
-
 
 @pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    server = subprocess.Popen(
-        [sys.executable, "-c", SERVER.format(port=port)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        deadline = time.monotonic() + 90
-        while True:
-            try:
-                socket.create_connection(("127.0.0.1", port), timeout=1).close()
-                break
-            except OSError:
-                assert server.poll() is None, "the S3 server ended"
-                assert time.monotonic() < deadline, "the S3 server does not answer"
-                time.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.terminate()
-        server.wait()
+def server() -> Iterator[S3Server]:
+    with S3Server() as running:
+        yield running
 
 
 @pytest.fixture
-def options(endpoint: str) -> dict[str, object]:
-    return {"key": "tidepool", "secret": "tidepool", "endpoint_url": endpoint}
+def options(server: S3Server) -> dict[str, Any]:
+    return server.options
 
 
 @pytest.fixture
-def url(options: dict[str, object]) -> str:
-    import s3fs
-
-    bucket = f"tidepool-{os.urandom(6).hex()}"
-    s3fs.S3FileSystem(**options).mkdir(bucket)
-    return f"s3://{bucket}/chunks"
+def url(server: S3Server) -> str:
+    return server.make_bucket()
 
 
 def test_a_replica_goes_through_s3_and_is_collected(
-    url: str, options: dict[str, object], images: Path, workspace: Path, tmp_path: Path
+    url: str, options: dict[str, Any], images: Path, workspace: Path, tmp_path: Path
 ) -> None:
     store = open_store(url, cache=tmp_path / "cache-a", options=options)
     first = store_image(store, images, workspace)
@@ -92,7 +65,7 @@ def test_a_replica_goes_through_s3_and_is_collected(
 
 
 def test_a_truncated_object_is_refused(
-    url: str, options: dict[str, object], images: Path, workspace: Path, tmp_path: Path
+    url: str, options: dict[str, Any], images: Path, workspace: Path, tmp_path: Path
 ) -> None:
     store = open_store(url, options=options)
     key = store_image(store, images, workspace).manifest_key
@@ -106,7 +79,7 @@ def test_a_truncated_object_is_refused(
 
 
 def test_a_bucket_that_is_not_there_is_told(
-    options: dict[str, object], images: Path, workspace: Path
+    options: dict[str, Any], images: Path, workspace: Path
 ) -> None:
     store = open_store("s3://no-such-bucket-of-ours/chunks", options=options)
     with pytest.raises(StoreUnreachableError):

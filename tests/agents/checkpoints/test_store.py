@@ -66,6 +66,27 @@ def test_a_durable_store_holds_the_same(images: Path, workspace: Path, tmp_path:
     assert look(tmp_path / "w") == look(workspace)
 
 
+def test_in_a_durable_store_nothing_has_its_name_before_it_is_on_disk(
+    images: Path, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[str] = set()
+    sync, rename = os.fsync, os.rename
+
+    def note_sync(file: int) -> None:
+        synced.add(str(Path(f"/proc/self/fd/{file}").readlink()))
+        sync(file)
+
+    def check_rename(source: str, target: str) -> None:
+        top = Path(target).relative_to(tmp_path / "durable").parts[0]
+        assert source in synced or top in ("i", "g")
+        rename(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "rename", check_rename)
+    store_image(open_store(tmp_path / "durable", durable=True), images, workspace)
+    assert {str(tmp_path / "durable" / top) for top in "pm"} <= synced, "their names are there too"
+
+
 def test_equal_bytes_are_stored_once(store: Store, images: Path, workspace: Path) -> None:
     first = store_image(store, images, workspace)
     held = chunks(store)
