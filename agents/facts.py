@@ -7,7 +7,10 @@ from collections.abc import Awaitable, Callable
 
 from agents.protocol import Facts, ReplicaFact, State
 
-GAP_S = 0.005
+GAP_S = 0.02
+"""Between two messages: what changes meanwhile goes together."""
+DULL_S = 0.1
+"""How long a fact that nothing follows from may wait for one that matters."""
 
 
 class Board:
@@ -19,10 +22,14 @@ class Board:
         self.facts: dict[str, ReplicaFact] = {}
         self._changed = asyncio.Event()
 
-    def put(self, key: str, fact: ReplicaFact) -> None:
-        """Post a fact."""
-        if self.facts.get(key) != fact:
-            self.facts[key] = fact
+    def put(self, key: str, fact: ReplicaFact, *, dull: bool = False) -> None:
+        """Post a fact; one that is ``dull`` waits a moment for another to go with it."""
+        if self.facts.get(key) == fact:
+            return
+        self.facts[key] = fact
+        if dull:
+            asyncio.get_running_loop().call_later(DULL_S, self._changed.set)
+        else:
             self._changed.set()
 
     def renew(self, number: int) -> None:

@@ -10,9 +10,13 @@ from pathlib import Path
 
 from agents.protocol import Output
 from agents.stream import Marks, Stream
+from agents.writes import Writes
 
 CHUNK = 64 << 10
+GAP_S = 0.03
+"""Between two rounds: what is printed meanwhile goes together."""
 POLL_S = 0.03
+"""Between two looks at files of which the kernel does not tell."""
 IDLE_S = 5.0
 
 Send = Callable[[Output], Awaitable[None]]
@@ -28,6 +32,11 @@ class Outputs:
         self._streams: dict[str, Stream] = {}
         self._held: dict[tuple[int, int], int] = {}
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        """Somebody waits for what is there to be sent."""
+        self._writes: Writes | None = None
+        self._told = True
+        """Whether the kernel tells of writes to all that is open."""
         self._linked = False
 
     def open(self, key: str, job: int, rank: int, path: Path, marks: Marks) -> None:
@@ -36,11 +45,14 @@ class Outputs:
             return
         stream = self._streams[key] = Stream(job, rank, path, marks)
         stream.rewind(self._held.get((job, rank), 0))
+        self._watch(stream)
         self._wake.set()
 
     def close(self, key: str) -> None:
         """Stop sending it; what was not sent is lost."""
         stream = self._streams.pop(key, None)
+        if stream is not None and self._writes is not None:
+            self._writes.remove(stream.path)
         if stream is not None and not any(
             (s.job, s.rank) == (stream.job, stream.rank) for s in self._streams.values()
         ):
@@ -66,6 +78,7 @@ class Outputs:
             return
         self._skip(key, stream, ended=True)
         deadline, end = time.monotonic() + timeout_s, stream.end()
+        self._hurry.set()
         self._wake.set()
         while self._linked and stream.sent < end and time.monotonic() < deadline:
             await asyncio.sleep(0.002)
@@ -73,16 +86,32 @@ class Outputs:
     async def pump(self, send: Send) -> None:
         """Send what appears, taking turns between the streams, until cancelled."""
         self._linked = True
+        self._writes, self._told = Writes(self._wake.set), True
+        for stream in self._streams.values():
+            self._watch(stream)
         try:
             while True:
-                if await self._round(send):
-                    continue
                 self._wake.clear()
-                with contextlib.suppress(TimeoutError):
-                    pause = POLL_S if self._streams else IDLE_S
-                    await asyncio.wait_for(self._wake.wait(), pause)
+                self._hurry.clear()
+                while await self._round(send):
+                    pass
+                await _either(self._hurry, GAP_S)
+                await _either(self._wake, self._patience())
         finally:
             self._linked = False
+            self._writes.close()
+            self._writes = None
+
+    def _watch(self, stream: Stream) -> None:
+        if self._writes is not None and not self._writes.add(stream.path):
+            self._told = False
+
+    def _patience(self) -> float:
+        """Seconds until it looks without being told: soon where something has to wait its turn."""
+        if not self._streams:
+            return IDLE_S
+        waiting = any(stream.end() > stream.sent for stream in self._streams.values())
+        return POLL_S if waiting or not self._told else IDLE_S
 
     async def _round(self, send: Send) -> bool:
         """One piece of each stream that has some and may go; false when there was none."""
@@ -104,3 +133,9 @@ class Outputs:
     def _skip(self, key: str, stream: Stream, *, ended: bool = False) -> None:
         if stream.skip_flood(ended=ended):
             self._marked(key, stream.marks)
+
+
+async def _either(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, but no longer than this."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(event.wait(), seconds)

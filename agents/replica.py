@@ -30,6 +30,8 @@ PATIENCE_S = {Act.PREPARE: 60.0, Act.RESTORE: 60.0, Act.COLLECT: 1800.0}
 """Seconds for which an act is tried again while its error may pass by itself."""
 PASSING = {"portal-unreachable", "store-unreachable"}
 CODE_TRIES = 1000
+BEGINNING = (Stage.NEW, Stage.PREPARED, Stage.STARTING)
+"""Stages that are soon over, and that the portal need not know of unless peers wait for it."""
 HARMLESS = (Act.PREPARE, Act.COLLECT)
 """Acts that nothing depends on when the agent ends in the midst of them."""
 AUDIT_S = 5.0
@@ -90,7 +92,10 @@ class Replica:
 
     def post(self) -> None:
         """Put its fact on the board."""
-        self.node.board.put(self.key, self.record.fact)
+        record = self.record
+        held = record.desired.hold and record.stage is Stage.PREPARED
+        dull = record.stage in BEGINNING and not held and not record.fact.error
+        self.node.board.put(self.key, record.fact, dull=dull)
 
     async def mark(self, stage: Stage, *, durable: bool = True, **changes: Any) -> None:
         """Enter a stage: journal it, then tell it. ``changes`` are of the fact."""
