@@ -77,6 +77,7 @@ async def restore(replica: Replica) -> None:
         if not parked:
             assert desired.image is not None
             with watch.phase("fetch"):
+                await node.prefetching.settled(owner)
                 brought = await thread(bring, node, owner, desired.image.manifest, task.folder)
         open_output(replica)
         try:

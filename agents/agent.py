@@ -18,6 +18,7 @@ from agents.lifecycle import ALIVE, Contact, Stage, recovered
 from agents.limiting import limit
 from agents.link import Link, Send
 from agents.node import Node, thread
+from agents.prefetching import sweep
 from agents.protocol import (
     Desired,
     DesiredState,
@@ -70,6 +71,7 @@ class Agent:
 
     async def close(self) -> None:
         """Stop driving the replicas, as they are."""
+        self.node.prefetching.close()
         for life in list(self._lives):
             life.cancel()
         await asyncio.gather(*self._lives, return_exceptions=True)
@@ -128,6 +130,7 @@ class Agent:
             await self._sweep()
             self._swept = True
         self.node.board.renew(state.number)
+        self.node.prefetching.order(state.prefetch)
         wishes = {key_of(desired): desired for desired in state.replicas}
         newest: dict[tuple[int, int], int] = {}
         for desired in state.replicas:
@@ -161,6 +164,7 @@ class Agent:
 
     async def _sweep(self) -> None:
         """Remove what is on the node but in no journal."""
+        await thread(sweep, self.node.config.state)
         keys = {*await thread(self.node.driver.leftovers), *self.node.workspaces.keys()}
         for key in sorted(keys - self.replicas.keys()):
             log.warning("removing %s, which no journal knows", key)
@@ -171,7 +175,7 @@ class Agent:
     async def _tidy(self) -> None:
         while True:
             owners = {owner_of(replica.record.desired) for replica in self.replicas.values()}
-            await thread(self.node.kept.tidy, owners)
+            await thread(self.node.kept.tidy, owners | self.node.prefetching.owners)
             await asyncio.sleep(TIDY_S)
 
     def _lapse(self) -> None:

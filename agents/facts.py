@@ -20,6 +20,7 @@ class Board:
         self.number = 0
         """Number of the desired state that is being obeyed."""
         self.facts: dict[str, ReplicaFact] = {}
+        self.prefetched: list[str] = []
         self._changed = asyncio.Event()
 
     def put(self, key: str, fact: ReplicaFact, *, dull: bool = False) -> None:
@@ -30,6 +31,12 @@ class Board:
         if dull:
             asyncio.get_running_loop().call_later(DULL_S, self._changed.set)
         else:
+            self._changed.set()
+
+    def prefetch(self, manifests: list[str]) -> None:
+        """Post which of the hints are done with."""
+        if self.prefetched != manifests:
+            self.prefetched = manifests
             self._changed.set()
 
     def renew(self, number: int) -> None:
@@ -47,7 +54,8 @@ class Board:
             await self._changed.wait()
             self._changed.clear()
             told = dict(self.facts)
-            await send(Facts(number=self.number, replicas=list(told.values())))
+            replicas = list(told.values())
+            await send(Facts(number=self.number, replicas=replicas, prefetched=self.prefetched))
             for key, fact in told.items():
                 if fact.state is State.ABSENT and self.facts.get(key) == fact:
                     del self.facts[key]

@@ -20,6 +20,7 @@ from agents.facts import Board
 from agents.fencing import Lease
 from agents.journal import Journal
 from agents.output import Outputs
+from agents.prefetching import Prefetching
 from agents.protocol import Desired, Network
 from agents.record import key_of
 from agents.stream import Marks
@@ -53,6 +54,7 @@ class Node:
         """Held while a replica is measured: one at a time, so that none disturbs another."""
         self.lease = Lease(config.state / "lease")
         self.kept = Kept(config.state / "kept", config.kept_bytes)
+        self.prefetching = Prefetching(self)
         self.workspaces = Workspaces(
             config.state, portal=config.portal, token=config.token, cache_bytes=config.cache_bytes
         )

@@ -122,11 +122,21 @@ class Desired(msgspec.Struct, omit_defaults=True, kw_only=True):
     """Number of the profile that is asked for; one that was measured is not measured again."""
 
 
+class Prefetch(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
+    """An image that this node will probably be asked to restore soon, or a later one like it."""
+
+    job: int
+    rank: int
+    manifest: str
+
+
 class DesiredState(Struct, tag="desired"):
     """Everything that should be on the node; what is not named here is wanted absent."""
 
     number: int
     replicas: list[Desired]
+    prefetch: list[Prefetch] = []
+    """Hints only: what follows from them may take its time, or fail."""
 
 
 class Welcome(Struct, tag="welcome"):
@@ -271,6 +281,8 @@ class Facts(Struct, tag="facts"):
 
     number: int
     replicas: list[ReplicaFact]
+    prefetched: list[str] = []
+    """Manifests of the hints that are done with: their images are here, or cannot be had."""
 
 
 class DeviceUse(msgspec.Struct, omit_defaults=True, kw_only=True):

@@ -42,7 +42,12 @@ def key_of(desired: Desired) -> str:
 
 def owner_of(desired: Desired) -> str:
     """The name of a replica on whatever node and in whatever placement, e.g. ``j7-r0``."""
-    return f"j{desired.job}-r{desired.rank}"
+    return owner_name(desired.job, desired.rank)
+
+
+def owner_name(job: int, rank: int) -> str:
+    """The same by its numbers."""
+    return f"j{job}-r{rank}"
 
 
 def new_record(desired: Desired, boot: str) -> Record:

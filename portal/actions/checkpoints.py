@@ -9,8 +9,8 @@ from django.db.models import Max
 
 from portal.actions.output import output_size
 from portal.actions.receipts import slowest
-from portal.choices import CheckpointState
-from portal.events import CheckpointEvent, publish_on_commit
+from portal.choices import CheckpointState, PlacementState
+from portal.events import CheckpointEvent, publish_on_commit, renew
 from portal.models import Checkpoint, CheckpointImage, Job, PlacedReplica, Placement
 
 KEPT = 2
@@ -53,6 +53,9 @@ def commit_checkpoint(job: Job, placement: Placement, now: datetime) -> Checkpoi
     checkpoint.save()
     placement.storing = None
     retain(job)
+    # Where the job goes next, this cut is fetched ahead.
+    held = PlacedReplica.objects.filter(placement__job=job, placement__state=PlacementState.HELD)
+    renew(held.values_list("node_id", flat=True))
     publish_on_commit(CheckpointEvent(kind="checkpoint", job=job.id), f"job.{job.id}")
     return checkpoint
 

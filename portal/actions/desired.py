@@ -15,6 +15,7 @@ from agents.protocol import (
     Source,
     Want,
 )
+from portal.actions.prefetching import hints
 from portal.choices import PlacementState
 from portal.models import Checkpoint, CheckpointImage, Job, Node, PlacedReplica, Placement
 from portal.sealing import SealError
@@ -39,7 +40,11 @@ def desired_state(node_id: int) -> DesiredState:
         .select_related("placement__storing")
         .order_by("placement_id", "rank")
     )
-    return DesiredState(number=number, replicas=[_desired(seat) for seat in seats])
+    return DesiredState(
+        number=number,
+        replicas=[_desired(seat) for seat in seats],
+        prefetch=hints(node_id),
+    )
 
 
 def _desired(seat: PlacedReplica) -> Desired:

@@ -11,6 +11,7 @@ from django.utils import timezone
 from agents.protocol import Facts, ReplicaFact
 from portal.actions.locking import locked_jobs
 from portal.actions.placing import PRESENT, present_placement
+from portal.actions.prefetching import note_fetched
 from portal.actions.settling import step
 from portal.models import Job, PlacedReplica
 
@@ -33,7 +34,10 @@ def accept_facts(node_id: int, facts: Facts) -> None:
     A replica that the agent has not heard of yet says nothing about it; only a report tells.
     """
     reported = {(fact.job, fact.rank, fact.epoch): fact for fact in facts.replicas}
-    jobs = sorted(_touched(node_id, reported))
+    touched = _touched(node_id, reported)
+    if facts.prefetched:
+        touched |= note_fetched(node_id, facts.prefetched)
+    jobs = sorted(touched)
     for first in range(0, len(jobs), AT_ONCE):
         some = jobs[first : first + AT_ONCE]
         try:

@@ -6,7 +6,12 @@ from datetime import datetime, timedelta
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account
-from portal.actions.checkpoints import begin_checkpoint, discard_checkpoint, fall_back
+from portal.actions.checkpoints import (
+    begin_checkpoint,
+    discard_checkpoint,
+    fall_back,
+    newest_checkpoint,
+)
 from portal.actions.placing import drop_held, present_placement, want
 from portal.actions.receipts import call_off_receipt, open_receipt
 from portal.choices import JobState, MoveKind, PlacementState, Remedy, Then
@@ -24,6 +29,7 @@ def may_leave(job: Job, placement: Placement | None) -> bool:
         and job.state == JobState.RUNNING
         and placement.state == PlacementState.ACTIVE
         and placement.want == Want.RUNNING
+        and not placement.then
         and placement.running_at is not None
         # Facts from before an earlier freeze must not count towards a new cut.
         and all(replica.state == State.RUNNING for replica in placement.replicas.all())
@@ -40,10 +46,12 @@ def leave(
     sentence: str = "",
     asked_by: User | None = None,
     beneficiary: int | None = None,
+    ahead: bool = False,
 ) -> bool:
     """Begin to take a running job off its devices by its gentlest remedy. Its row is locked.
 
-    False when it is not in a state to leave; the next cycle sees the truth.
+    With ``ahead`` it runs on until its image is where it goes; a job without one is checkpointed
+    first. False when it is not in a state to leave; the next cycle sees the truth.
     """
     placement = present_placement(job)
     if placement is None or not may_leave(job, placement):
@@ -63,12 +71,28 @@ def leave(
         receipt.lost_s = fall_back(job)
         receipt.save()
     placement.then = then
+    if ahead and job.remedy == Remedy.TRANSPARENT:
+        placement.ahead_since = now
+        if newest_checkpoint(job) is None:
+            begin_checkpoint(job, placement, now, periodic=True)
+            want(placement, Want.STORED if job.replicas == 1 else Want.FROZEN, now)
+        placement.save()
+        job.save()
+        job_changed(job)
+        return True
+    stop(job, placement, now)
+    return True
+
+
+def stop(job: Job, placement: Placement, now: datetime) -> None:
+    """From here on a job that was asked to leave stands still."""
+    account(job, now)
+    placement.ahead_since = None
     job.state = JobState.MOVING
     job.running_since = None
     job.save()
     _begin_to_stop(job, placement, now)
     job_changed(job)
-    return True
 
 
 def _begin_to_stop(job: Job, placement: Placement, now: datetime) -> None:
@@ -88,6 +112,7 @@ def call_off(job: Job, placement: Placement, why: str, now: datetime) -> None:
     discard_checkpoint(placement, why)
     leaving = bool(placement.then)
     placement.then = Then.STAY
+    placement.ahead_since = None
     want(placement, Want.RUNNING, now)
     if leaving:
         drop_held(job)

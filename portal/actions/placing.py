@@ -59,9 +59,11 @@ def place_all(wishes: Sequence[tuple[Job, Seats]], now: datetime) -> None:
         if job.state == JobState.WAITING:
             waiting.append((job, placement))
     begun = activate_all(waiting, now)
-    for job, *_ in fresh:
-        if job not in begun:
-            job.save(update_fields=["epoch"])
+    late = [(job, replicas) for job, _, replicas in fresh if job not in begun]
+    for job, _ in late:
+        job.save(update_fields=["epoch"])
+    # The nodes of those that must wait may fetch ahead what the job has stored so far.
+    renew(replica.node_id for _, replicas in late for replica in replicas)
 
 
 def _promise(job: Job, seats: Seats, now: datetime) -> tuple[Placement, list[PlacedReplica]]:

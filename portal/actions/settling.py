@@ -15,9 +15,10 @@ from agents.protocol import State, Want
 from portal.actions.accounting import account
 from portal.actions.checkpoints import commit_checkpoint
 from portal.actions.ending import end_job, finish_leaving, settle_failure, settle_success
-from portal.actions.leaving import call_off, leave, may_leave
+from portal.actions.leaving import call_off, leave, may_leave, stop
 from portal.actions.locking import locked_job
 from portal.actions.placing import activate, end_placement, held_placement, present_placement, want
+from portal.actions.prefetching import is_ready
 from portal.actions.receipts import note_resumed, note_stopped
 from portal.choices import JobState, MoveKind, PlacementState, Then
 from portal.events import job_changed, renew, wake
@@ -60,6 +61,10 @@ def _all(replicas: list[PlacedReplica], *states: State) -> bool:
 def _settle_running(
     job: Job, placement: Placement, replicas: list[PlacedReplica], now: datetime
 ) -> None:
+    if placement.ahead_since is not None:
+        _settle_ahead(job, placement, replicas, now)
+        if placement.want != Want.RUNNING:
+            return
     failed = [r for r in replicas if r.state == State.FAILED or (r.exit_code or 0) != 0]
     if failed:
         settle_failure(job, placement, replicas, failed, now)
@@ -73,6 +78,21 @@ def _settle_running(
         _runs(job, placement, now)
     elif job.state == JobState.RUNNING:
         grant_wish(job, now)
+
+
+def _settle_ahead(
+    job: Job, placement: Placement, replicas: list[PlacedReplica], now: datetime
+) -> None:
+    """Its image is being brought to where it goes: stop it once that is done."""
+    held = held_placement(job)
+    assert placement.ahead_since is not None
+    since = max(placement.ahead_since, placement.want_since)
+    if any(replica.state in (State.EXITED, State.FAILED) for replica in replicas):
+        call_off(job, placement, "A replica ended before it was stopped.", now)
+    elif held is None:
+        call_off(job, placement, "The place that it was to go to is gone.", now)
+    elif _all(replicas, State.RUNNING) and is_ready(job, held, since, now):
+        stop(job, placement, now)
 
 
 def _runs(job: Job, placement: Placement, now: datetime) -> None:
@@ -184,7 +204,7 @@ def settle_all(now: datetime | None = None) -> None:
     present = Placement.objects.exclude(state=PlacementState.ENDED)
     restless = present.exclude(
         state=PlacementState.ACTIVE, want=Want.RUNNING, job__state=JobState.RUNNING,
-        job__pause_asked=False,
+        job__pause_asked=False, ahead_since=None,
     ).exclude(state=PlacementState.PARKED)  # fmt: skip
     for id in list(restless.values_list("job_id", flat=True).distinct()):
         settle(id, now)

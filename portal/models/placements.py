@@ -30,6 +30,8 @@ class Placement(models.Model):
         "portal.Checkpoint", on_delete=models.SET_NULL, null=True, blank=True, related_name="+"
     )
     """The checkpoint that is being taken of it."""
+    ahead_since = models.DateTimeField(null=True, blank=True)
+    """Since when the nodes that it goes to fetch ahead while it runs on; null: they do not."""
     devices = models.PositiveIntegerField(default=0)
     """How many devices it holds in all."""
     created_at = models.DateTimeField()
@@ -81,6 +83,8 @@ class PlacedReplica(models.Model):
     detail = models.TextField(blank=True, default="")
     checkpoint = models.PositiveIntegerField(default=0)
     manifest = models.CharField(max_length=120, blank=True, default="")
+    fetched = models.CharField(max_length=120, blank=True, default="")
+    """Of a promised seat: the manifest that its node has fetched ahead."""
     outputs = models.CharField(max_length=120, blank=True, default="")
     phases = models.JSONField(default=dict)
     bytes_raw = models.BigIntegerField(default=0)

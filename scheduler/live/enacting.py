@@ -11,6 +11,7 @@ from django.db import OperationalError
 from portal.actions.leaving import leave
 from portal.actions.locking import locked_job, locked_jobs
 from portal.actions.placing import held_placement, place, place_all, present_placement
+from portal.actions.prefetching import worthwhile
 from portal.choices import JobState, MoveKind, PlacementState, Then
 from portal.events import job_changed
 from portal.models import Decision, Job, Node
@@ -107,6 +108,7 @@ def _move(
     nodes: dict[str, int],
     now: datetime,
 ) -> None:
+    ahead = worthwhile(job_row(decision.job))
     with locked_job(job_row(decision.job)) as job:
         asked_by = job.asked_by if decision.why.reason == planner.Reason.ASKED else None
         gainer = job_row(decision.beneficiary) if decision.beneficiary else None
@@ -119,6 +121,7 @@ def _move(
             sentence=str(decision.why),
             asked_by=asked_by,
             beneficiary=gainer,
+            ahead=ahead,
         )
         if left:
             place(job, _rows(seats, nodes), now)

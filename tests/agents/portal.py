@@ -24,6 +24,7 @@ from agents.protocol import (
     OutputHeld,
     Ping,
     Pong,
+    Prefetch,
     ReplicaFact,
     State,
     Telemetry,
@@ -53,6 +54,8 @@ class Portal:
         self.lease_s = lease_s
         self.number = 0
         self.desired: list[Desired] = []
+        self.hints: list[Prefetch] = []
+        self.prefetched: list[str] = []
         self.hellos: list[Hello] = []
         self.facts: dict[tuple[int, int, int], ReplicaFact] = {}
         self.history: list[ReplicaFact] = []
@@ -139,12 +142,13 @@ class Portal:
                 welcome = Welcome(node="n1", lease_s=self.lease_s, output=held)
                 await socket.send(encode(self.greeting or welcome))
                 if self.number:
-                    await self.send(DesiredState(number=self.number, replicas=self.desired))
+                    await self.send(self._state())
             case Ping() if not self.mute:
                 await socket.send(encode(Pong(number=message.number, desired=self.number)))
             case Facts():
                 self.facts = {(f.job, f.rank, f.epoch): f for f in message.replicas}
                 self.history.extend(message.replicas)
+                self.prefetched = message.prefetched
             case Output():
                 await self._keep(socket, message)
             case Telemetry():
@@ -168,7 +172,15 @@ class Portal:
         self.number += 1
         self.desired = list(desired)
         if self._socket is not None:
-            await self.send(DesiredState(number=self.number, replicas=self.desired))
+            await self.send(self._state())
+
+    async def hint(self, *hints: Prefetch) -> None:
+        """Ask for these images ahead, and for what is wanted as before."""
+        self.hints = list(hints)
+        await self.want(*self.desired)
+
+    def _state(self) -> DesiredState:
+        return DesiredState(number=self.number, replicas=self.desired, prefetch=self.hints)
 
     async def until(self, condition: Callable[[], Any]) -> None:
         """Wait until the condition holds, looking after each message."""

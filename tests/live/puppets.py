@@ -42,6 +42,10 @@ class Puppet:
 
     node: Node
     obeys: bool = True
+    fetches: bool = True
+    """Off: it takes no hint."""
+    ahead: list[str] = field(default_factory=list)
+    """Manifests that it has fetched on a hint."""
     replicas: dict[tuple[int, int, int], ReplicaFact] = field(default_factory=dict)
     ends: dict[int, int] = field(default_factory=dict)
     """Job -> exit code with which its replicas end as soon as they run."""
@@ -62,11 +66,15 @@ class Puppet:
                 del self.replicas[key]
         for key, desired in wanted.items():
             self.replicas[key] = self._obey(desired, self.replicas.get(key))
-        if self.replicas != before:
+        ahead = [hint.manifest for hint in state.prefetch] if self.fetches else []
+        changed = (self.replicas, ahead) != (before, self.ahead)
+        self.ahead = ahead
+        if changed:
+            replicas = list(self.replicas.values())
             accept_facts(
-                self.node.id, Facts(number=state.number, replicas=list(self.replicas.values()))
+                self.node.id, Facts(number=state.number, replicas=replicas, prefetched=ahead)
             )
-        return self.replicas != before
+        return changed
 
     def _obey(self, desired: Desired, present: ReplicaFact | None) -> ReplicaFact:
         key = (desired.job, desired.rank, desired.epoch)
