@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import re
@@ -17,6 +18,8 @@ from agents.toolchain import Toolchain
 CAP_SYS_RESOURCE = 24
 TMPFS_MAGIC = 0x01021994
 TIMEOUT_S = 600.0
+LOCK = "dumping"
+"""A file beside the container whose lock a dump holds."""
 CRIU_OPTIONS = ("--tcp-established", "--file-locks", "--manage-cgroups-mode", "soft")
 HARMLESS = re.compile(r"Can't setup RLIMIT_NOFILE|Can't keep kdat cache")
 CRIU_ERROR = re.compile(r"^\([\d.]+\)\s*(?:\d+: )?Error \([^)]*\): (.*)$", re.MULTILINE)
@@ -83,18 +86,35 @@ class Runc:
     def checkpoint(self, key: str, bundle: Path, images: Path, user: int) -> None:
         """Dump a frozen container, which stays as it is. Raises DriverError ``dump-failed``.
 
-        A dump that an agent left behind when it was killed ends first: runc has inherited its lock.
+        It outlives the agent: CRIU killed half-way would let the processes run on, with connections
+        that refuse every word. One that an agent has left behind ends first: runc has its lock.
         """
         paths = ["--image-path", str(images), "--work-path", str(bundle / "work")]
         command = self._command("checkpoint", *paths, *CRIU_OPTIONS, "--leave-running", key)
         if self._lends_user:
             command = self._lending(command, user)
-        with (bundle / "dumping").open("w") as lock:
+        with (bundle / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             done = self._finish(self._beside_measurement(command), keep=lock.fileno())
         if done.returncode != 0:
             log = bundle / "work" / "dump.log"
             raise failure("dump-failed", "The replica's memory cannot be dumped", log, done.stderr)
+
+    def dumping(self, bundle: Path) -> bool:
+        """Whether a dump is under way, whoever began it. CRIU then holds the container stopped."""
+        try:
+            with (bundle / LOCK).open("r+") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except BlockingIOError:
+            return True
+        return False
+
+    def await_dump(self, bundle: Path) -> None:
+        """Wait until no dump is under way: CRIU must be alone with the container's freezer."""
+        with contextlib.suppress(FileNotFoundError), (bundle / LOCK).open("r+") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
 
     def delete(self, key: str) -> None:
         """End a container and remove what runc made for it; one that is not there is no error."""
@@ -161,6 +181,7 @@ class Runc:
             timeout=TIMEOUT_S,
             check=False,
             pass_fds=() if keep is None else (keep,),
+            start_new_session=True,
         )
 
 

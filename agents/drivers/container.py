@@ -96,7 +96,11 @@ class ContainerDriver:
             return Condition(state="exited", exit_code=code, out_of_memory=killed)
         if not keeping.recorded():
             return Condition(state="gone")
-        stopped = self._stopped(task).exists() or self._cgroups.is_frozen(task.key)
+        stopped = (
+            self._stopped(task).exists()
+            or self._cgroups.is_frozen(task.key)
+            or self._runc.dumping(self._place(task).bundle)
+        )
         return Condition(state="frozen" if stopped else "running")
 
     def use(self, task: Task) -> Use:
@@ -262,6 +266,7 @@ class ContainerDriver:
 
     def _set_frozen(self, task: Task, *, frozen: bool) -> None:
         word = "freeze" if frozen else "thaw"
+        self._runc.await_dump(self._place(task).bundle)
         try:
             done = self._cgroups.freeze(task.key, frozen=frozen)
         except FileNotFoundError:
