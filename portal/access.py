@@ -13,7 +13,17 @@ from django.db.models import Q, QuerySet
 from django.http import Http404
 
 from portal.choices import Role
-from portal.models import AccessToken, Job, Membership, Node, Partition, Tenant, Upload, User
+from portal.models import (
+    AccessToken,
+    Job,
+    Membership,
+    Node,
+    Partition,
+    Simulation,
+    Tenant,
+    Upload,
+    User,
+)
 
 
 def access_job(user: User | Any, id: int) -> Job:
@@ -111,6 +121,16 @@ def access_upload(user: User | Any, id: int) -> Upload:
     if upload is None:
         raise Http404(f"You have no upload {id}.")
     return upload
+
+
+def access_simulation(user: User | Any, id: int) -> Simulation:
+    """Answer a simulation, without its figures; admins alone ask what if, and see who asked."""
+    require_admin(user)
+    rows = Simulation.objects.select_related("owner").defer("figures", "measures")
+    found = rows.filter(id=id).first()
+    if found is None:
+        raise Http404(f"There is no simulation {id}.")
+    return found
 
 
 def require_admin(user: User | Any) -> None:

@@ -92,6 +92,14 @@ class SimulationState(TextChoices):
     CANCELLED = "cancelled", "Cancelled"
 
 
+class Pricing(TextChoices):
+    """Where a simulation's costs of moves come from."""
+
+    LEARNED = "learned", "As learned here"
+    DEFAULT = "default", "The defaults"
+    OFF = "off", "Moves cost nothing"
+
+
 class MoveKind(TextChoices):
     """Why a job left its devices, or came to them."""
 

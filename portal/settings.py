@@ -21,6 +21,10 @@ STORE = text("TIDEPOOL_STORE", str(HOME / "store"))
 OUTPUT = Path(text("TIDEPOOL_OUTPUT", str(HOME / "output")))
 UPLOADS = Path(text("TIDEPOOL_UPLOADS", str(HOME / "uploads")))
 UPLOAD_LIMIT = number("TIDEPOOL_UPLOAD_LIMIT", 256 * 1024 * 1024)
+SIMULATION_LIMIT = number("TIDEPOOL_SIMULATION_LIMIT", 900)  # seconds that one may take
+SIMULATION_MEMORY = number("TIDEPOOL_SIMULATION_MEMORY", 4 * 1024**3)
+TRACES_LIMIT = number("TIDEPOOL_TRACES_LIMIT", 2 * 1024**3)  # bytes of uploaded traces together
+TRACES_KEPT = number("TIDEPOOL_TRACES_KEPT", 30)  # days after they were played
 POLICY = text("TIDEPOOL_POLICY", "default")
 NODE_LEASE = float(number("TIDEPOOL_NODE_LEASE", 30))  # seconds of silence until a node is given up
 
@@ -168,6 +172,7 @@ SPECTACULAR_SETTINGS = {
         "JobStateEnum": "portal.choices.JobState",
         "CheckpointStateEnum": "portal.choices.CheckpointState",
         "PlacementStateEnum": "portal.choices.PlacementState",
+        "SimulationStateEnum": "portal.choices.SimulationState",
     },
 }
 

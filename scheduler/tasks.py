@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from celery import shared_task
+from django.conf import settings
 
 from scheduler.live.asking import answer_to
 from scheduler.live.housekeeping import keep_house
@@ -43,7 +44,7 @@ def ask(key: str, question: dict[str, Any]) -> None:
     answer_to(key, question)
 
 
-@shared_task(name="scheduler.tasks.simulate")
+@shared_task(name="scheduler.tasks.simulate", soft_time_limit=settings.SIMULATION_LIMIT + 300)
 def simulate() -> None:
     """Play the next simulation that was asked for, one at a time."""
     run_next()

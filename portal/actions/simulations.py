@@ -1,34 +1,32 @@
-"""What if: simulations are asked for, called off, claimed by whoever runs them, and settled."""
+"""What if: simulations are asked for, called off and removed by admins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from celery import current_app
 from django.conf import settings
 from django.core.files.base import File
 from django.db import transaction
+from django.db.models import Sum
 from django.utils import timezone
-from kombu.exceptions import OperationalError
 
 from portal.access import require_admin
-from portal.actions.uploads import TooLarge
-from portal.choices import SimulationState
-from portal.events import simulation_changed
-from portal.models import Node, Simulation, Tenant, User
+from portal.actions.playing import OPEN, send_for_worker, settle
+from portal.actions.uploads import MEBIBYTE
+from portal.choices import Pricing, SimulationState
+from portal.models import Node, Simulation, Tenant, Tier, User
 from portal.refusals import Refused
 from scheduler.planner import PRESETS
 
 MOST_WAITING = 10
 MOST_DAYS = 90
 MOST_NODES = 10_000
-SILENT_FOR = timedelta(seconds=90)
-"""A running simulation that told nothing for so long has lost its worker."""
-OPEN = (SimulationState.QUEUED, SimulationState.RUNNING)
+MOST_RESERVED = 2**31 - 1
 POLICIES = tuple(name for name in PRESETS if not name.startswith("pool-"))
+OF_TIER = ("rank", "promise", "preemptible")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,10 +36,15 @@ class Question:
     title: str = ""
     days: int | None = None
     trace: File[bytes] | None = None
+    strict: bool = False
+    """Refuse a trace with a line that cannot be read, instead of leaving the line out."""
     policy: str = ""
     quota: dict[str, Any] | None = None
+    tiers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """Tier -> what of rank, promise (0 to 1) and preemptible is changed."""
     more_nodes: int = 0
     like_node: str = ""
+    pricing: str = ""
 
 
 def ask_simulation(user: User, question: Question) -> Simulation:
@@ -59,14 +62,18 @@ def ask_simulation(user: User, question: Question) -> Simulation:
     simulation = Simulation(
         owner=user,
         title=question.title or describe(question),
-        days=question.days,
+        days=question.days if question.trace is None else None,
+        strict=question.strict,
         policy=question.policy,
         quota=question.quota or {},
+        tiers={slug: dict(changes) for slug, changes in question.tiers.items() if changes},
         more_nodes=question.more_nodes,
         like_node=question.like_node if question.more_nodes else "",
+        pricing=question.pricing,
     )
     if question.trace is not None:
-        simulation.filename = PurePosixPath((question.trace.name or "").replace("\\", "/")).name
+        simulation.filename = _file_name(question.trace)
+        simulation.trace_size = question.trace.size or 0
         simulation.trace.save(f"{timezone.now():%H%M%S%f}.csv", question.trace, save=False)
     with transaction.atomic():
         simulation.save()
@@ -74,16 +81,18 @@ def ask_simulation(user: User, question: Question) -> Simulation:
     return simulation
 
 
+def _file_name(file: File[bytes]) -> str:
+    # Browsers of Windows send whole paths; only the last part names the file.
+    name = PurePosixPath((file.name or "").replace("\\", "/")).name
+    return "".join(char for char in name if char.isprintable())[:200] or "trace"
+
+
 def _check(question: Question) -> dict[str, str]:
-    wrong: dict[str, str] = {}
-    if question.trace is None and question.days is None:
-        wrong["trace"] = "Choose a file, or how many of the fleet's last days to play."
-    elif question.trace is not None and (question.trace.size or 0) > settings.UPLOAD_LIMIT:
-        wrong |= TooLarge("trace", settings.UPLOAD_LIMIT).fields
-    if question.days is not None and not 1 <= question.days <= MOST_DAYS:
-        wrong["days"] = f"Between 1 and {MOST_DAYS}."
+    wrong = _check_source(question)
     if question.policy and question.policy not in POLICIES:
         wrong["policy"] = f"Choose one of: {', '.join(POLICIES)}."
+    if question.pricing and question.pricing not in Pricing.values:
+        wrong["pricing"] = f"Choose one of: {', '.join(Pricing.values)}."
     if not 0 <= question.more_nodes <= MOST_NODES:
         wrong["more_nodes"] = f"Between 0 and {MOST_NODES}."
     elif question.more_nodes and not Node.objects.filter(name=question.like_node).exists():
@@ -93,6 +102,42 @@ def _check(question: Question) -> dict[str, str]:
         wrong["tenant"] = f"There is no tenant {quota['tenant']!r}."
     if len(question.title) > 120:
         wrong["title"] = "At most 120 characters."
+    return wrong | _check_tiers(question.tiers)
+
+
+def _check_source(question: Question) -> dict[str, str]:
+    if question.trace is None and question.days is None:
+        return {"trace": "Choose a file, or how many of the fleet's last days to play."}
+    if question.trace is None:
+        right = question.days is not None and 1 <= question.days <= MOST_DAYS
+        return {} if right else {"days": f"Between 1 and {MOST_DAYS}."}
+    size = question.trace.size or 0
+    if not size:
+        return {"trace": "The file is empty; choose one with a header and a line for each job."}
+    if size > settings.UPLOAD_LIMIT:
+        most = settings.UPLOAD_LIMIT // MEBIBYTE
+        return {"trace": f"It is larger than {most} MiB; cut it, or play it on the command line."}
+    if kept_bytes() + size > settings.TRACES_LIMIT:
+        return {
+            "trace": f"All traces together may take {settings.TRACES_LIMIT // MEBIBYTE} MiB, and "
+            f"{kept_bytes() // MEBIBYTE} MiB are taken; remove a simulation whose trace nobody "
+            "needs."
+        }
+    return {}
+
+
+def _check_tiers(tiers: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    wrong = {}
+    known = set(Tier.objects.values_list("slug", flat=True)) if tiers else set()
+    for slug, changes in tiers.items():
+        if slug not in known:
+            wrong[f"tiers.{slug}"] = f"There is no tier {slug!r}."
+        if unknown := set(changes) - set(OF_TIER):
+            wrong[f"tiers.{slug}"] = f"No {sorted(unknown)[0]!r}; there are {', '.join(OF_TIER)}."
+        if not 0.0 <= changes.get("promise", 0.0) <= 1.0:
+            wrong[f"tiers.{slug}.promise"] = "Promise a fraction from 0 (none) to 1."
+        if not -1000 <= changes.get("rank", 0) <= 1000:
+            wrong[f"tiers.{slug}.rank"] = "Give a rank from -1000 to 1000."
     return wrong
 
 
@@ -103,9 +148,27 @@ def describe(question: Question) -> str:
         changes.append(f"policy {question.policy}")
     if question.quota:
         changes.append(f"{question.quota['reserved']} reserved for {question.quota['tenant']}")
+    changes += [f"{slug} {describe_tier(told)}" for slug, told in question.tiers.items() if told]
     if question.more_nodes:
         changes.append(f"{question.more_nodes} more like {question.like_node}")
     return (", ".join(changes) or "As it is")[:120]
+
+
+def describe_tier(changes: Mapping[str, Any]) -> str:
+    """What of a tier is changed, in a few words."""
+    words = []
+    if "promise" in changes:
+        words.append(f"promises {100 * changes['promise']:g} %")
+    if "rank" in changes:
+        words.append(f"of rank {changes['rank']}")
+    if "preemptible" in changes:
+        words.append("preemptible" if changes["preemptible"] else "never preempted")
+    return " and ".join(words)
+
+
+def kept_bytes() -> int:
+    """Bytes of uploaded traces that are kept now."""
+    return Simulation.objects.aggregate(total=Sum("trace_size"))["total"] or 0
 
 
 def cancel_simulation(user: User, simulation: Simulation) -> None:
@@ -114,60 +177,11 @@ def cancel_simulation(user: User, simulation: Simulation) -> None:
     settle(simulation, SimulationState.CANCELLED)
 
 
-def claim_next() -> Simulation | None:
-    """Take the oldest simulation that waits, unless one runs already."""
-    with transaction.atomic():
-        if Simulation.objects.filter(state=SimulationState.RUNNING).exists():
-            return None
-        found = Simulation.objects.filter(state=SimulationState.QUEUED).order_by("id").first()
-        now = timezone.now()
-        taken = found and Simulation.objects.filter(
-            pk=found.pk, state=SimulationState.QUEUED
-        ).update(state=SimulationState.RUNNING, started_at=now, heard_at=now)
-        if not found or not taken:
-            return None
-        found.refresh_from_db()
-        simulation_changed(found)
-        return found
-
-
-def note_progress(simulation: Simulation, share: float) -> bool:
-    """Keep how far it is; false when it was called off meanwhile."""
-    simulation.share = min(1.0, share)
-    present = Simulation.objects.filter(pk=simulation.pk, state=SimulationState.RUNNING)
-    if not present.update(share=simulation.share, heard_at=timezone.now()):
-        return False
-    simulation_changed(simulation)
-    return True
-
-
-def settle(simulation: Simulation, state: SimulationState, **results: Any) -> bool:
-    """End a simulation that is not ended yet, with what came of it; whether it was."""
-    with transaction.atomic():
-        ended = Simulation.objects.filter(pk=simulation.pk, state__in=OPEN).update(
-            state=state, ended_at=timezone.now(), **results
-        )
-        if ended:
-            simulation.refresh_from_db()
-            simulation_changed(simulation)
-    return bool(ended)
-
-
-def give_up_silent(now: datetime) -> None:
-    """End simulations whose worker has gone, and send for a worker where some wait."""
-    running = Simulation.objects.filter(state=SimulationState.RUNNING)
-    for simulation in running.filter(heard_at__lt=now - SILENT_FOR):
-        settle(
-            simulation, SimulationState.FAILED, detail="The worker that ran it has gone; ask again."
-        )
-    waiting = Simulation.objects.filter(state=SimulationState.QUEUED)
-    if waiting.exists() and not running.exists():
-        send_for_worker()
-
-
-def send_for_worker() -> None:
-    """Have a worker look for a simulation that waits; housekeeping does so again each minute."""
-    try:
-        current_app.send_task("scheduler.tasks.simulate", queue="work", ignore_result=True)
-    except (OperationalError, OSError):
-        return
+def remove_simulation(user: User, simulation: Simulation) -> None:
+    """Remove a simulation that has ended, with its trace and what it showed."""
+    require_admin(user)
+    gone, _ = Simulation.objects.filter(pk=simulation.pk).exclude(state__in=OPEN).delete()
+    if not gone:
+        raise Refused("It has not ended; cancel it first.", id="not-ended", conflict=True)
+    if simulation.trace:
+        simulation.trace.delete(save=False)

@@ -24,6 +24,7 @@ from portal.api import (
     planning,
     promises,
     rules,
+    simulations,
     tenants,
 )
 
@@ -42,6 +43,7 @@ router.register("nodes", nodes.NodeViewSet, basename="api-node")
 router.register("tenants", tenants.TenantViewSet, basename="api-tenant")
 router.register("tiers", rules.TierViewSet, basename="api-tier")
 router.register("partitions", rules.PartitionViewSet, basename="api-partition")
+router.register("simulations", simulations.SimulationViewSet, basename="api-simulation")
 router.register("tokens", accounts.TokenViewSet, basename="api-token")
 router.register("uploads", accounts.UploadViewSet, basename="api-upload")
 router.register("users", accounts.UserViewSet, basename="api-user")

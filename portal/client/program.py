@@ -13,6 +13,7 @@ from portal.client import (
     jobs,
     nodes,
     output,
+    simulations,
     submit,
     tenants,
     tokens,
@@ -64,5 +65,6 @@ for command in (
     admin.audit,
     admin.policy,
     asking.what_if,
+    simulations.simulations,
 ):
     main.add_command(command)

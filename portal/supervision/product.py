@@ -40,7 +40,8 @@ def bring_up(supervisor: Supervisor, console: Console) -> None:
     seeded = seed(NODES)
     tokens = keep_tokens(home, seeded)
     supervisor.start(parts.worker("cycle", "solo", 1))
-    supervisor.start(parts.worker("work", "threads", 2))
+    # One thread of them waits for a simulation's process, when there is one.
+    supervisor.start(parts.worker("work", "threads", 3))
     supervisor.start(parts.beat(home))
     files.wait()
     supervisor.start(parts.portal(settings.PORT))

@@ -61,6 +61,7 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("what-if/<int:id>/panel/", simulations.panel, name="simulation-panel"),
     path("what-if/<int:id>/charts/", simulations.charts, name="simulation-charts"),
     path("what-if/<int:id>/cancel/", simulations.cancel, name="simulation-cancel"),
+    path("what-if/<int:id>/remove/", simulations.remove, name="simulation-remove"),
     path("audit/", tenants.audit, name="audit"),
     path("tokens/", tokens.tokens, name="tokens"),
     path("tokens/<int:id>/revoke/", tokens.revoke, name="token-revoke"),

@@ -13,7 +13,7 @@ from django.utils import timezone
 from agents.checkpoints import collect, open_store
 from portal import telemetry
 from portal.actions.checkpoints import living_manifests, retain
-from portal.actions.simulations import give_up_silent
+from portal.actions.playing import forget_traces, give_up_silent
 from portal.actions.uploads import discard_uploads
 from portal.choices import ENDED_STATES, JobState, PlacementState
 from portal.models import (
@@ -47,6 +47,7 @@ def keep_house(now: datetime | None = None) -> None:
         forget(now)
         discard_uploads(now)
         give_up_silent(now)
+        forget_traces(now)
     with turn("collection") as figures:
         if figures is not None:
             figures.update(collect_garbage())

@@ -6,36 +6,38 @@ its own, one at a time, so that the live planner and the worker's other tasks ar
 
 from __future__ import annotations
 
-import io
 import logging
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from datetime import timedelta
-from statistics import median
+from pathlib import Path
 from typing import Any
 
-from django.utils import timezone
+from django.conf import settings
 
-from portal.actions.simulations import claim_next, note_progress, send_for_worker, settle
-from portal.choices import SimulationState
-from portal.models import Job, Simulation
+from portal.actions.playing import claim_next, note_progress, send_for_worker, settle
+from portal.choices import Pricing, SimulationState
+from portal.models import Simulation
 from scheduler import planner
 from scheduler.live.asking import kinds_of
 from scheduler.live.cluster import LiveCluster, live_policy
+from scheduler.live.history import Learned, history, learned_costs
 from scheduler.planner import PRESETS, Policy, Snapshot, questions
-from scheduler.simulator import Arrival, Fleet, Trace
-from scheduler.simulator.arrivals import in_order
-from scheduler.simulator.beside import Case, SimulationFailedError, simulate_beside
-from scheduler.simulator.records import Record
+from scheduler.simulator import Costs, Fleet, Trace
+from scheduler.simulator.beside import (
+    Case,
+    Play,
+    Played,
+    RefusedError,
+    SimulationFailedError,
+    play_beside,
+)
+from scheduler.simulator.fleets import Links
 from scheduler.simulator.report import ROWS, figures
-from scheduler.simulator.traces import read_trace_lines
 
 log = logging.getLogger(__name__)
 
-LONGEST_S = 900.0
-USUAL_S = 3600.0
-"""Work of a job that has not ended and names no duration, where no other job tells one."""
+UNLIMITED = Links(rack=float("inf"), cluster=float("inf"), region=float("inf"), world=float("inf"))
 AS_IT_IS = "as it is"
 CHANGED = "changed"
 
@@ -51,7 +53,7 @@ def run_next() -> None:
         return
     try:
         _play(simulation)
-    except (ImpossibleError, ValueError, UnicodeDecodeError) as error:
+    except (ImpossibleError, RefusedError) as error:
         settle(simulation, SimulationState.FAILED, detail=str(error))
     except SimulationFailedError as error:
         log.error("simulation %s failed: %s", simulation.id, error)
@@ -64,94 +66,74 @@ def run_next() -> None:
 
 
 def _play(simulation: Simulation) -> None:
-    trace = trace_of(simulation)
-    cases = cases_of(simulation, trace)
+    priced = pricing_of(simulation)
+    play = Play(
+        trace=_trace_of(simulation),
+        name=simulation.filename,
+        strict=simulation.strict,
+        cases=tuple(cases_of(simulation, priced.costs)),
+        most_bytes=settings.SIMULATION_MEMORY,
+    )
     began = time.monotonic()
-    records: list[Record] = []
-    for case in cases:
 
-        def going_on(finished: int) -> bool:
-            if time.monotonic() - began > LONGEST_S:
-                raise ImpossibleError(
-                    f"It took longer than {LONGEST_S / 60:.0f} min; ask for less."
-                )
-            done = len(records) + finished / max(1, len(trace.arrivals))
-            return note_progress(simulation, done / len(cases))
+    def going_on(share: float) -> bool:
+        if time.monotonic() - began > settings.SIMULATION_LIMIT:
+            most = settings.SIMULATION_LIMIT / 60
+            raise ImpossibleError(f"It took longer than {most:.0f} min; ask for less.")
+        return note_progress(simulation, share)
 
-        found = simulate_beside(case, going_on)
-        if found is None:
-            return
-        records.append({**found, "name": case.fleet.name})
-    settle(simulation, SimulationState.DONE, share=1.0, **results_of(records, trace))
+    played = play_beside(play, going_on)
+    if played is None:
+        return
+    for found, case in zip(played.records, play.cases, strict=True):
+        found["name"] = case.fleet.name
+    results = results_of(played)
+    settle(simulation, SimulationState.DONE, share=1.0, costs=priced.told(), **results)
 
 
-def trace_of(simulation: Simulation) -> Trace:
-    """The fleet's own last days, or the file that was uploaded; raises ``ValueError``."""
-    if simulation.days is None:
-        with simulation.trace.open("rb") as file:
-            lines = io.StringIO(file.read().decode("utf-8-sig"), newline="")
-        trace = read_trace_lines(lines, name=simulation.filename or "trace")
-    else:
-        trace = history(simulation.days)
-    if not trace.arrivals:
-        why = f" ({trace.broken[0]})" if trace.broken else ""
-        raise ImpossibleError(f"There is no job in {trace.name} that ran{why}.")
-    return trace
+def _trace_of(simulation: Simulation) -> Trace | Path:
+    """The fleet's own last days, or the file that was uploaded."""
+    if simulation.days is not None:
+        return history(simulation.days)
+    if not simulation.trace:
+        raise ImpossibleError("Its trace was removed meanwhile; upload it again.")
+    return Path(simulation.trace.path)
 
 
-def history(days: int) -> Trace:
-    """The jobs that were submitted in the last days.
-
-    What has ended needs what it worked; what has not, what it said it would, else what is usual.
-    Jobs that never ran and were cancelled are left out.
-    """
-    rows = list(
-        Job.objects.filter(submitted_at__gte=timezone.now() - timedelta(days=days))
-        .select_related("tenant", "tier", "partition")
-        .order_by("submitted_at", "id")
-    )
-    known = [row.worked_s for row in rows if row.ended and row.worked_s > 0]
-    usual = median(known) if known else USUAL_S
-    arrivals = [_arrival(row, usual) for row in rows if not row.ended or row.worked_s > 0]
-    return in_order(f"the last {days} days", arrivals, left_out=len(rows) - len(arrivals))
+def pricing_of(simulation: Simulation) -> Learned:
+    """What moves cost in it: as was learned here for own days, the defaults for a trace."""
+    usual = Pricing.DEFAULT if simulation.days is None else Pricing.LEARNED
+    match simulation.pricing or usual:
+        case Pricing.LEARNED:
+            return learned_costs()
+        case Pricing.OFF:
+            return Learned(Costs.off(), 0)
+        case _:
+            return Learned(Costs(), 0)
 
 
-def _arrival(row: Job, usual: float) -> Arrival:
-    longer = max(row.worked_s, row.expected_s or usual)
-    return Arrival(
-        id=str(row.id),
-        submitted_at=row.submitted_at.timestamp(),
-        duration_s=max(1.0, row.worked_s if row.ended else longer),
-        gpus=row.devices,
-        replicas=row.replicas,
-        fewest_gpus=row.fewest_devices,
-        tenant=row.tenant.slug,
-        tier=row.tier.slug,
-        device_kinds=(row.device_kind,) if row.device_kind else (),
-        partition=row.partition.slug if row.partition else "",
-        cpus=row.cpus_per_replica * row.replicas,
-        memory=row.memory_per_replica * row.replicas,
-        remedy=planner.Remedy(row.remedy),
-        expected_s=row.expected_s,
-    )
-
-
-def cases_of(simulation: Simulation, trace: Trace) -> list[Case]:
+def cases_of(simulation: Simulation, costs: Costs) -> list[Case]:
     """The fleet as it is, and beside it the changed one where something is changed."""
     seen, policy = well(LiveCluster().observe()), live_policy()
     if not seen.nodes:
         raise ImpossibleError("The fleet has no nodes yet; add one first.")
     changed = changed_by(simulation, seen)
     other = PRESETS[simulation.policy] if simulation.policy else policy
-    cases = [_case(AS_IT_IS, trace, seen, policy)]
-    if changed is not seen or other != policy:
-        cases.append(_case(CHANGED, trace, changed, other))
+    cases = [_case(AS_IT_IS, seen, policy, costs)]
+    if changed != seen or other != policy:
+        cases.append(_case(CHANGED, changed, other, costs))
     return cases
 
 
-def _case(name: str, trace: Trace, seen: Snapshot, policy: Policy) -> Case:
-    fleet = Fleet(name=name, nodes=seen.nodes, tenants=seen.tenants, tiers=seen.tiers)
-    return Case(trace=trace, fleet=fleet, policy=replace(policy, explain=False))
+def _case(name: str, seen: Snapshot, policy: Policy, costs: Costs) -> Case:
+    fleet = Fleet(
+        name=name,
+        nodes=seen.nodes,
+        tenants=seen.tenants,
+        tiers=seen.tiers,
+        links=UNLIMITED if costs != Costs() else Links(),
+    )
+    return Case(fleet=fleet, policy=replace(policy, explain=False), costs=costs)
 
 
 def well(snapshot: Snapshot) -> Snapshot:
@@ -181,13 +163,24 @@ def changed_by(simulation: Simulation, snapshot: Snapshot) -> Snapshot:
         if simulation.more_nodes:
             like = planner.NodeId(simulation.like_node)
             changed = questions.with_nodes(changed, like, simulation.more_nodes)
+        for slug, told in simulation.tiers.items():
+            changed = _with_tier(changed, slug, told)
     except KeyError as missing:
         raise ImpossibleError(f"The fleet has no {missing} now.") from None
     return changed
 
 
-def results_of(records: Sequence[Record], trace: Trace) -> dict[str, Any]:
+def _with_tier(snapshot: Snapshot, slug: str, told: Mapping[str, Any]) -> Snapshot:
+    """The snapshot with another rank, promise or preemptibility of a tier."""
+    if all(tier.id != slug for tier in snapshot.tiers):
+        raise KeyError(slug)
+    tiers = (replace(tier, **told) if tier.id == slug else tier for tier in snapshot.tiers)
+    return replace(snapshot, tiers=tuple(tiers))
+
+
+def results_of(played: Played) -> dict[str, Any]:
     """What a page shows of the runs: a table of measures as text, and Plotly figures."""
+    records = played.records
     table: list[list[str | None]] = []
 
     def add(name: str, form: str, values: Iterable[float | None]) -> None:
@@ -196,17 +189,26 @@ def results_of(records: Sequence[Record], trace: Trace) -> dict[str, Any]:
     for name, read, form in ROWS:
         add(name, form, (read(run["measures"]) for run in records))
     promises = [run["measures"]["promises"] for run in records]
-    for tier in promises[0]:
-        shares = (kept[tier]["share"] if tier in kept else None for kept in promises)
-        add(f"{tier.capitalize()} promises kept", "{:.3f}", shares)
-    said = f"{len(trace.arrivals):,} jobs of {trace.name}."
-    if trace.broken:
-        said += f" {len(trace.broken):,} lines could not be read; the first: {trace.broken[0]}."
-    if trace.left_out:
-        said += f" {trace.left_out:,} that never held a device are left out."
+    for tier in dict.fromkeys(tier for kept in promises for tier in kept):
+        shares = (100 * kept[tier]["share"] if tier in kept else None for kept in promises)
+        add(f"{tier.capitalize()} promises kept, %", "{:.1f}", shares)
     return {
         "runs": [str(run["name"]) for run in records],
         "table": table,
+        "measures": [run["measures"] for run in records],
         "figures": figures(records)[:4],
-        "detail": said,
+        "detail": _said(played),
+        "broken": played.broken,
     }
+
+
+def _said(played: Played) -> str:
+    """What was played, and what of the trace was not."""
+    said = f"{played.jobs:,} jobs of {played.name}."
+    if played.broken_count:
+        said += f" {played.broken_count:,} lines could not be read and are left out."
+    if played.left_out:
+        said += f" {played.left_out:,} that never held a device are left out."
+    if played.unused:
+        said += f" Columns that mean nothing here: {', '.join(played.unused[:10])}."
+    return said

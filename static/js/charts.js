@@ -1,22 +1,12 @@
 // Charts of the fleet's use. Plotly is big, so it is fetched when the charts come near the window.
 
 import { colour, toast } from "tidepool/base";
+import { dress, library, options } from "tidepool/plotly";
 
 const section = document.getElementById("charts");
 const palette = ["#7cc5e8", "#f2b661", "#8ccf9b", "#d9a6dc", "#f19e8e", "#b3b3f0", "#cdc56f", "#9fb6c0"];
 let series = null;
 let now = null;
-
-function library() {
-  if (window.Plotly) return Promise.resolve();
-  return new Promise((done, failed) => {
-    const script = document.createElement("script");
-    script.src = section.dataset.plotly;
-    script.addEventListener("load", done);
-    script.addEventListener("error", failed);
-    document.head.append(script);
-  });
-}
 
 export function drawCharts() {
   new IntersectionObserver((entries, watcher) => {
@@ -28,7 +18,7 @@ export function drawCharts() {
 
 async function start() {
   try {
-    await Promise.all([library(), load()]);
+    await Promise.all([library(section.dataset.plotly), load()]);
   } catch {
     return toast("The charts could not be loaded. Reload the page to try again.");
   }
@@ -53,13 +43,10 @@ export function follow(used) {
 
 function layout() {
   const narrow = section.clientWidth < 600;
-  const ink = colour("ink-soft");
-  const axis = { gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { color: ink, size: 12 }, fixedrange: true };
+  const { axis, layout: common } = dress();
   return {
-    margin: { l: 38, r: 14, t: 34, b: 42 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", uirevision: "kept",
-    font: { family: getComputedStyle(document.body).fontFamily, color: ink, size: 12 }, hovermode: "x unified",
-    hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("ink") } },
-    legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0, font: { size: 12 }, traceorder: "normal", itemclick: false, itemdoubleclick: false }, showlegend: true,
+    ...common, margin: { l: 38, r: 14, t: 34, b: 42 }, hovermode: "x unified",
+    legend: { ...common.legend, font: { size: 12 }, traceorder: "normal", itemclick: false, itemdoubleclick: false },
     xaxis: { ...axis, type: "date", showgrid: false, nticks: narrow ? 4 : 6, tickangle: 0, hoverformat: "%a %H:%M" }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
   };
 }
@@ -67,7 +54,6 @@ function layout() {
 function draw() {
   drawn = Date.now();
   const at = series.at.map((moment) => new Date(moment));
-  const options = { displayModeBar: false, responsive: true };
   const capacity = { x: at, y: series.devices, name: "devices", mode: "lines", line: { color: colour("line-strong"), width: 1.5, dash: "dot" } };
   const tenants = Object.entries(series.tenants).map(([name, y]) => {
     const shade = palette[series.colours[name]] ?? colour("line-strong");

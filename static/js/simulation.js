@@ -1,6 +1,7 @@
 // One simulation: its bar follows what is told of it, its figures are drawn when it is done.
 
 import { colour, refresh, toast } from "tidepool/base";
+import { dress, library, options } from "tidepool/plotly";
 import { listen } from "tidepool/socket";
 
 const section = document.getElementById("simulation");
@@ -13,22 +14,11 @@ function state() {
   return document.getElementById("panel").dataset.state;
 }
 
-function library() {
-  if (window.Plotly) return Promise.resolve();
-  return new Promise((done, failed) => {
-    const script = document.createElement("script");
-    script.src = section.dataset.plotly;
-    script.addEventListener("load", done);
-    script.addEventListener("error", failed);
-    document.head.append(script);
-  });
-}
-
 async function load() {
   if (figures || state() !== "done") return;
   figures = [];
   try {
-    const [answer] = await Promise.all([fetch(section.dataset.charts), library()]);
+    const [answer] = await Promise.all([fetch(section.dataset.charts), library(section.dataset.plotly)]);
     if (!answer.ok) throw new Error(answer.status);
     figures = (await answer.json()).figures;
   } catch {
@@ -47,20 +37,17 @@ async function load() {
 }
 
 function draw() {
-  const ink = colour("ink-soft");
-  const axis = { gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, fixedrange: true, tickfont: { color: ink, size: 12 } };
-  for (const [number, { data, layout }] of (figures ?? []).entries()) {
+  if (!figures?.length) return;
+  const { axis, font, layout: common } = dress();
+  for (const [number, { data, layout }] of figures.entries()) {
     // Nothing has no place on a logarithmic axis: half a minute stands for all that is less.
     const least = (x) => (layout.xaxis.type === "log" ? x.map((hours) => Math.max(hours, 0.01)) : x);
     const lines = data.map((trace, run) => ({ ...trace, x: least(trace.x), line: { ...trace.line, width: 2, color: colour(shades[run % shades.length]), dash: dashes[run] ?? "solid" } }));
-    const font = { size: 12, color: ink };
     window.Plotly.react(`figure-${number}`, lines, {
-      margin: { l: 52, r: 14, t: 34, b: 62 }, paper_bgcolor: "transparent", plot_bgcolor: "transparent", uirevision: "kept",
-      font: { family: getComputedStyle(document.body).fontFamily, ...font },
-      legend: { orientation: "h", yanchor: "bottom", y: 1.02, x: 0 }, showlegend: true,
+      ...common, margin: { l: 52, r: 14, t: 34, b: 62 },
       xaxis: { ...axis, ...layout.xaxis, title: { text: layout.xaxis.title.text, font } },
       yaxis: { ...axis, ...layout.yaxis, title: { text: layout.yaxis.title.text, font } },
-    }, { displayModeBar: false, responsive: true });
+    }, options);
   }
 }
 

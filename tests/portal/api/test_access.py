@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.db import transaction
 
-from portal.models import AccessToken, Job, Membership, Node, Tenant, Upload, User
+from portal.models import AccessToken, Job, Membership, Node, Simulation, Tenant, Upload, User
 from tests.portal.api.conftest import Api
 
 PERSONAS = ("alice", "bob", "manager", "charlie", "root", "nobody")
@@ -64,6 +64,11 @@ TABLE: list[tuple[str, str, Any, tuple[int, ...]]] = [
     ("GET", "users/", None, (403, 403, 403, 403, 200, 401)),
     ("PATCH", "users/bob/", {"admin": True}, (403, 403, 403, 403, 200, 401)),
     ("GET", "audit/", None, (403, 403, 403, 403, 200, 401)),
+    ("GET", "simulations/", None, (403, 403, 403, 403, 200, 401)),
+    ("POST", "simulations/", {"days": 7}, (403, 403, 403, 403, 201, 401)),
+    ("GET", "simulations/{simulation}/", None, (403, 403, 403, 403, 200, 401)),
+    ("POST", "simulations/{simulation}/cancel/", {}, (403, 403, 403, 403, 200, 401)),
+    ("DELETE", "simulations/{simulation}/", None, (403, 403, 403, 403, 204, 401)),
     ("GET", "me/", None, (200, 200, 200, 200, 200, 401)),
     ("GET", "fleet/", None, (200, 200, 200, 200, 200, 401)),
     ("DELETE", "tokens/{token}/", None, (204, 404, 404, 404, 404, 401)),
@@ -108,7 +113,10 @@ def test_each_persona_may_do_what_the_table_says(
 ) -> None:
     token = AccessToken.objects.create(user=alice, name="hers", prefix="tp_", digest="0" * 64)
     upload = Upload.objects.create(owner=alice, filename="a", size=1, sha256="0", file="none")
-    address = "/api/v1/" + path.format(job=job.id, token=token.id, upload=upload.id)
+    done = Simulation.objects.create(owner=alice, title="more nodes", days=7, state="done")
+    address = "/api/v1/" + path.format(
+        job=job.id, token=token.id, upload=upload.id, simulation=done.id
+    )
     told = "" if body is None else json.dumps(body)
 
     answers = []

@@ -22,7 +22,7 @@ ADDRESSES = [
     "jobs/{job}/output/0/",
     *("jobs/{job}/files/", "nodes/", "nodes/node-0/", "tenants/", "tenants/vision/"),
     *("tenants/vision/members/", "tiers/", "partitions/", "tokens/", "uploads/", "me/"),
-    *("fleet/", "fleet/history/", "users/", "audit/"),
+    *("fleet/", "fleet/history/", "users/", "audit/", "simulations/"),
 ]
 
 

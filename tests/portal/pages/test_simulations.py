@@ -65,6 +65,47 @@ def test_what_is_wrong_stands_at_its_field(browser: Browser, node: Node, root: U
     assert not Simulation.objects.exists()
 
 
+def test_only_what_differs_of_a_tier_is_asked(
+    browser: Browser, node: Node, vision: Tenant, root: User
+) -> None:
+    client = browser(root)
+    page = client.get("/what-if/").content.decode()
+    assert 'name="premium.promise" value="95"' in page
+    values = {"days": "7", "premium.promise": "95", "premium.rank": "30",
+              "premium.preemptible": "on", "basic.promise": "40", "basic.rank": "10"}  # fmt: skip
+    answer = client.post("/what-if/", values)
+    asked = Simulation.objects.get()
+    assert asked.tiers == {"basic": {"promise": 0.4, "preemptible": False}}
+    page = client.get(answer["Location"]).content.decode()
+    assert "Tier basic promises 40 % and never preempted" in page
+    again = client.get(f"/what-if/?again={asked.id}").content.decode()
+    assert 'name="basic.promise" value="40"' in again
+    assert '<details class="tried" open>' in again
+    wrong = client.post("/what-if/", values | {"basic.promise": "140"})
+    assert wrong.status_code == 422
+    assert '<details class="tried" open>' in wrong.content.decode()
+
+
+def test_costs_and_broken_lines_are_shown(browser: Browser, root: User) -> None:
+    costs = {"checkpoint_s": 0.9, "restore_s": 1.25, "store_gb_s": 0.25, "image_gb_per_gpu": 0.3,
+             "squeeze": 0.03, "moves": 37}  # fmt: skip
+    done = make(root, costs=costs, broken=["line 5: gpus is empty", "line 9: <b>"])
+    page = browser(root).get(f"/what-if/{done.id}/").content.decode()
+    for words in ("learned from 37 moves", "0.25 GB/s a node", "line 5: gpus is empty", "&lt;b&gt;",
+                  "Nothing: the fleet as it is"):  # fmt: skip
+        assert words in page, words
+
+
+def test_one_that_has_ended_is_removed(browser: Browser, root: User, alice: User) -> None:
+    done, running = make(root), make(root, state="running")
+    assert browser(alice).post(f"/what-if/{done.id}/remove/").status_code == 403
+    client = browser(root)
+    assert client.post(f"/what-if/{done.id}/remove/")["Location"] == "/what-if/"
+    assert client.post(f"/what-if/{running.id}/remove/")["Location"] == f"/what-if/{running.id}/"
+    assert "cancel it first" in client.get(f"/what-if/{running.id}/").content.decode()
+    assert list(Simulation.objects.all()) == [running]
+
+
 def test_two_runs_are_compared(browser: Browser, root: User) -> None:
     figures = [{"data": [], "layout": {"title": {"text": "Waiting time"}}}]
     done = make(root, figures=figures, detail="12 jobs.")
@@ -99,7 +140,7 @@ def test_the_pages_ask_a_fixed_number_of_times(
 ) -> None:
     done = make(root)
     client = browser(root)
-    addresses = {"/what-if/": 7, f"/what-if/{done.id}/": 3}
+    addresses = {"/what-if/": 9, f"/what-if/{done.id}/": 3}
     client.get("/what-if/")
     first = {address: count(client, address) for address in addresses}
     for _ in range(3):
