@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('portal', '0005_plain_orders'),
+        ('portal', '0007_fetched_ahead'),
     ]
 
     operations = [
