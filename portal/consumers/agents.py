@@ -72,12 +72,13 @@ class Reports:
 
     def __init__(self) -> None:
         self._number = 0
+        self._prefetched: list[str] = []
         self._facts: dict[tuple[int, int, int], ReplicaFact] = {}
         self._arrived = asyncio.Event()
 
     def add(self, facts: Facts) -> None:
         """Have these taken next, together with what waits already."""
-        self._number = facts.number
+        self._number, self._prefetched = facts.number, facts.prefetched
         self._facts |= {(fact.job, fact.rank, fact.epoch): fact for fact in facts.replicas}
         self._arrived.set()
 
@@ -85,7 +86,8 @@ class Reports:
         """Wait for facts and answer all there are."""
         await self._arrived.wait()
         self._arrived.clear()
-        taken = Facts(number=self._number, replicas=list(self._facts.values()))
+        replicas = list(self._facts.values())
+        taken = Facts(number=self._number, replicas=replicas, prefetched=self._prefetched)
         self._facts = {}
         return taken
 
