@@ -8,7 +8,7 @@ from portal.models import Job, Node, User
 from tests.portal.pages.conftest import Browser
 
 OPEN = ("/", "/fleet/floor/", "/fleet/survey/", "/fleet/history/", "/jobs/", "/jobs/new/",
-        "/nodes/", "/nodes/list/",
+        "/nodes/", "/nodes/list/", "/partitions/", "/preferences/password/",
         "/tenants/", "/promises/", "/promises/ledger.csv", "/promises/jobs.csv", "/tokens/",
         "/preferences/")  # fmt: skip
 

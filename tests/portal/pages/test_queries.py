@@ -29,6 +29,7 @@ PAGES = {
     "/promises/": 10,
     "/tokens/": 3,
     "/audit/": 4,
+    "/partitions/": 6,
 }
 
 
