@@ -22,7 +22,7 @@ BOOK_EVERY = timedelta(seconds=15)
 def reconcile(now: datetime | None = None) -> None:
     """Settle everything that no report has settled."""
     now = now or timezone.now()
-    if not deaf():
+    if not deaf(now):
         give_up_silent_nodes(now)
     settle_all(now)
     activate_held(now)

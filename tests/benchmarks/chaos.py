@@ -159,6 +159,8 @@ class Ordeal:
         """One operation on one of the jobs; a paused one can only be resumed or cancelled."""
         act, told = self.chance.choice(ACTS)
         service = self.chance.choice(self.jobs)
+        if self._is_lost(service):
+            return
         until, said = time.monotonic() + TAKEN_WITHIN_S, ""
         while time.monotonic() < until:
             with contextlib.suppress(httpx.HTTPError):
@@ -178,15 +180,27 @@ class Ordeal:
         self.refused += 1
         self._tell(f"job {service.job} {act} not taken: {said}")
 
+    def _is_lost(self, service: Service) -> bool:
+        """Whether it has ended by itself; another one takes its place then."""
+        with contextlib.suppress(httpx.HTTPError, NotSoError):
+            if service.told()["state"] in ENDED:
+                self.jobs.remove(service)
+                self.lost.append(service)
+                self._tell(f"job {service.job} is lost")
+                self._submit()
+                return True
+        return False
+
     def look_back(self) -> None:
         """Mend everything, and see who goes on."""
         self.harm.mend()
         wait_for(self.hosts.healthy, "the fleet to be healthy", AGAIN_WITHIN_S)
-        self.lost = [service for service in self.jobs if not goes_on(service)]
+        self.lost += [service for service in self.jobs if not goes_on(service)]
 
     def figures(self) -> dict[str, Any]:
         """End all that runs and answer the counts."""
-        everyone = [*self.jobs, *self.cancelled]
+        gone = [service for service in self.lost if service not in self.jobs]
+        everyone = [*self.jobs, *self.cancelled, *gone]
         twice = [line for each in self.ticks.values() for line in each.overlaps()]
         wrong = [line for service in everyone for line in service.wrong()]
         lost = {service.job: said(service) for service in self.lost}

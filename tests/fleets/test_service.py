@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from agents.fencing import Lease, uptime
 from portal.demo.fleet import ENDED, Fleet
-from tests.fleets.fleet import HostFleet
+from tests.fleets.fleet import LEASE_S, HostFleet
 from tests.fleets.service import Service, Ticks
 from tests.product import wait_for
 
@@ -71,6 +72,30 @@ def test_a_host_that_is_cut_off_is_frozen_and_its_job_goes_on_elsewhere(
         host_fleet.host(lost).join()
         wait_for(lambda: not host_fleet.containers(lost), "the frozen replica to go", WITHIN_S)
         service.wait_for_more()
+    assert service.wrong() == []
+
+
+def test_a_portal_that_is_away_for_longer_than_the_lease_costs_no_step(
+    host_fleet: HostFleet, ana: Fleet
+) -> None:
+    service = Service(ana, replicas=2)
+    service.wait_for_step(5)
+    names = service.nodes()
+    with watched(host_fleet, service) as ticks:
+        ticks.look()
+        portal = host_fleet.pid("portal")
+        os.kill(portal, signal.SIGSTOP)
+        try:
+            for name in names:
+                lease = Lease(host_fleet.state(name) / "lease")
+                end = lease.contact + LEASE_S + 1
+                wait_for(lambda end=end: uptime() > end, "the lease to be over", WITHIN_S)
+        finally:
+            os.kill(portal, signal.SIGCONT)
+        service.wait_for_more()
+    assert service.fates() == []
+    assert service.nodes() == names
+    assert service.repeated() == 0
     assert service.wrong() == []
 
 
