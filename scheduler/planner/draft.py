@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
 from scheduler.planner.decisions import Decision, Migrate, Place, Preempt, Resize, Why
@@ -12,26 +12,43 @@ from scheduler.planner.layers import Yielders
 from scheduler.planner.ledger import NEVER, Attempt, Held, Part
 from scheduler.planner.memory import Memory
 from scheduler.planner.needs import Need, Size, natural, need_of
-from scheduler.planner.ordering import NO_TIER
-from scheduler.planner.placement import Spot, find, seated
+from scheduler.planner.ordering import NO_TIER, Line
+from scheduler.planner.placement import NOT_BARRED, Spot, find, free_on, seated
 from scheduler.planner.policy import Policy
 from scheduler.planner.promises import remaining
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, Remedy, Seat, Snapshot, Tier, TierId
 
+MOST_PLACES = 8
+"""Jobs for which certain nodes are kept at a time."""
+
 
 class Reservation:
     """Devices kept for a job that has waited long: who may still go in between."""
 
-    __slots__ = ("extra", "job", "rank", "shadow")
+    __slots__ = ("extra", "free", "job", "rank", "shadow", "where")
 
-    def __init__(self, job: Job, rank: int, shadow: float, extra: int) -> None:
+    def __init__(self, job: Job, rank: int, where: Mapping[Pool, int] | None) -> None:
         self.job = job
         self.rank = rank
-        self.shadow = shadow
+        self.where = where
+        """The bins that are kept; ``None``: so many of all devices of its kind."""
+        self.free = 0
+        """Devices that are free now."""
+        self.shadow = NEVER
         """When enough devices are expected to be free."""
-        self.extra = extra
+        self.extra = 0
         """Devices that will be left over then."""
+
+    def holds(self, held: Held) -> int:
+        """Devices of a job on what is kept."""
+        if self.where is None:
+            return held.count
+        return sum(
+            part.mask.bit_count()
+            for part in held.parts
+            if self.where.get(part.bin.pool, 0) & part.bin.bit
+        )
 
 
 class Draft:
@@ -54,6 +71,11 @@ class Draft:
         self.left: dict[Bin, list[tuple[JobId, int]]] = {}
         """Who held what before, of those who leave, move or change size."""
         self.reserved: dict[str, Reservation] = {}
+        """What is kept by counting, by device kind."""
+        self.places: list[Reservation] = []
+        """What is kept on certain nodes."""
+        self.behind: dict[Line, Reservation] = {}
+        """The lines that would have been served but for a reservation."""
         self.hungry: set[str] = set()
         """Device kinds for which someone waits who may have them."""
         self.shielded: dict[tuple[int, str], dict[JobId, Held]] | None = None
@@ -122,7 +144,10 @@ class Draft:
     def passes(self, job: Job, kind: str, count: int) -> bool:
         """Whether a reservation lets ``job`` go first: it is done in time, or can be pushed off."""
         kept = self.reserved.get(kind)
-        if kept is None or kept.job.id == job.id:
+        return kept is None or self._lets(kept, job, count)
+
+    def _lets(self, kept: Reservation, job: Job, count: int) -> bool:
+        if kept.job.id == job.id:
             return True
         tier = self.tier(job)
         yields = self.policy.preemption and tier.rank < kept.rank and tier.preemptible
@@ -131,17 +156,26 @@ class Draft:
         until = kept.shadow if kept.shadow < NEVER else self.now + self.policy.patience_s
         return count <= kept.extra or self.now + remaining(job, self.now) <= until
 
+    def barred(self, job: Job, count: int) -> Mapping[Pool, int]:
+        """The bins that are kept for others who do not let it go first."""
+        masks: dict[Pool, int] = {}
+        for kept in self.places:
+            if kept.where is not None and not self._lets(kept, job, count):
+                for pool, mask in kept.where.items():
+                    masks[pool] = masks.get(pool, 0) | mask
+        return masks
+
     def fit(self, job: Job, need: Need, sizes: Iterable[Size]) -> tuple[Size, list[Spot]] | None:
         """The largest size for which there is room now, on wanted nodes if they have some."""
         for size in sizes:
             pools = self.permitted(job, need, size.devices)
             if not pools:
                 continue
-            spots = None
+            spots, barred = None, self.barred(job, size.devices) if self.places else NOT_BARRED
             if job.wanted_nodes:
-                spots = find(pools, need._replace(only=job.wanted_nodes), size)
+                spots = find(pools, need._replace(only=job.wanted_nodes), size, barred)
             if spots is None:
-                spots = find(pools, need, size)
+                spots = find(pools, need, size, barred)
             if spots is not None:
                 return size, spots
         return None
@@ -158,12 +192,12 @@ class Draft:
         seats, parts = seated(job, size, spots)
         self.hold(job, parts, size.devices)
         self.placed[job.id] = Place(job=job.id, seats=seats, why=why, after=after)
-        kind = parts[0].bin.pool.kind
         if after:
             self.plans[job.id] = (job, size, need_of(job))
-        kept = self.reserved.get(kind)
-        if kept is not None and self.now + remaining(job, self.now) >= kept.shadow:
-            kept.extra -= size.devices
+        kept = self.reserved.get(parts[0].bin.pool.kind)
+        for one in (*self.places, kept) if kept is not None else self.places:
+            if self.now + remaining(job, self.now) >= one.shadow:
+                one.extra -= one.holds(self.ledger.held[job.id])
 
     def place_on(self, job: Job, seats: tuple[Seat, ...], parts: list[Part], count: int) -> None:
         """Start a job on given seats."""
@@ -230,21 +264,27 @@ class Draft:
         self.pushed[id_] = held
         self.leave(held)
 
-    def reserve(self, job: Job, kind: str, devices: int) -> None:
-        """Keep for ``job`` what will be free of ``kind`` when it can start."""
-        now, free = self.now, self.fleet.free(kind)
-        shadow, extra = float("inf"), 0
-        for end, held in self.memory.ends.in_order(kind, now):
+    def reserve(
+        self, job: Job, kind: str, devices: int, where: Mapping[Pool, int] | None = None
+    ) -> None:
+        """Keep for ``job`` what will be free of ``kind``, or of some bins, when it can start."""
+        kept = Reservation(job, self.tier(job).rank, where)
+        free = self.fleet.free(kind) if where is None else free_on(where)
+        kept.free = free
+        for end, held in self.memory.ends.in_order(kind, self.now):
             if free >= devices:
                 break
-            if self.ledger.held.get(held.job.id) is held:
-                free += held.count
-                shadow = end
+            if self.ledger.held.get(held.job.id) is held and (count := kept.holds(held)):
+                free += count
+                kept.shadow = end
         if free >= devices:
-            extra = free - devices
+            kept.extra = free - devices
         else:
-            shadow = float("inf")
-        self.reserved[kind] = Reservation(job, self.tier(job).rank, shadow, extra)
+            kept.shadow = NEVER
+        if where is None:
+            self.reserved[kind] = kept
+        else:
+            self.places.append(kept)
 
     def why_placed(self, job: Job, size: Size) -> Why:
         """The reason of a place that needed no one to leave."""

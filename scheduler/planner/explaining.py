@@ -7,7 +7,7 @@ from scheduler.planner.draft import Draft
 from scheduler.planner.fleet import Fleet, Pool
 from scheduler.planner.needs import Need, Size
 from scheduler.planner.ordering import Line
-from scheduler.planner.placement import pool_room
+from scheduler.planner.placement import free_on, pool_room
 from scheduler.planner.policy import Push
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job
@@ -128,7 +128,7 @@ def not_now(job: Job, line: Line, draft: Draft) -> Why:
     size = line.sizes[-1]
     if line.kept:
         return Why(reason=Reason.KEPT_NODE_BUSY, numbers={"node": job.kept_on[0].node})
-    refused = _refused(job, line, draft, size)
+    refused = _refused(line, draft, size)
     if refused is not None:
         return refused
     known = draft.reasons.get((line.need, size))
@@ -175,7 +175,7 @@ def _no_room(need: Need, size: Size, draft: Draft) -> Why:
     best = ("cluster", 0)
     for pool in pools:
         mask, suited = pool.allowed(need), pool.suited(need)
-        here = _free(pool, mask)
+        here = free_on({pool: mask})
         free += here
         gone = suited & ~mask
         if gone:
@@ -198,25 +198,17 @@ def _scarce(need: Need, size: Size, free: int, away: int, room: int) -> Reason:
     return Reason.HOST_BUSY if need.milli or need.memory else Reason.FRAGMENTED
 
 
-def _refused(job: Job, line: Line, draft: Draft, size: Size) -> Why | None:
+def _refused(line: Line, draft: Draft, size: Size) -> Why | None:
     """The quota or the reservation that stands in its way, if one does for every kind."""
-    kinds = line.kinds
-    found: Why | None = None
-    for kind in kinds:
+    kept, found = draft.behind.get(line), None
+    for kind in line.kinds:
         refusal = draft.refusal(line.account, kind, size.devices)
         if refusal is not None:
             found = found or Why(reason=refusal.reason, numbers=refusal.numbers)
-            continue
-        kept = draft.reserved.get(kind)
-        if kept is None or draft.passes(job, kind, size.devices):
+        elif kept is None:
             return None
-        waited = round(draft.now - kept.job.waiting_since)
-        numbers = {"ahead": kept.job.id, "waited": waited, "free": draft.fleet.free(kind)}
-        found = found or Why(reason=Reason.RESERVED, numbers=numbers)
-    return found
-
-
-def _free(pool: Pool, mask: int) -> int:
-    return sum(
-        free * (bins & mask).bit_count() for free, bins in enumerate(pool.by_free) if bins & mask
-    )
+    if found is not None or kept is None:
+        return found
+    waited = round(draft.now - kept.job.waiting_since)
+    numbers = {"ahead": kept.job.id, "waited": waited, "free": kept.free}
+    return Why(reason=Reason.RESERVED, numbers=numbers)

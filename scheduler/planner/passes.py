@@ -7,7 +7,7 @@ import gc
 from scheduler.planner.counted import counted
 from scheduler.planner.decisions import Decision, Hold, Plan, Why
 from scheduler.planner.defragmentation import tidy_up
-from scheduler.planner.draft import Draft
+from scheduler.planner.draft import MOST_PLACES, Draft
 from scheduler.planner.elasticity import grow, shrink_for
 from scheduler.planner.explaining import never, not_now
 from scheduler.planner.fairness import Account
@@ -174,11 +174,13 @@ def serve(line: Line, draft: Draft) -> bool:
     job, policy, memory = line.job, draft.policy, draft.memory
     if known_helpless(line, draft):
         return _stand(line, job, draft, worked=False)
-    open_ = _open(line, job, draft) if draft.reserved else line.sizes[0].devices
-    if not open_:
-        return False
     # Whoever leaves or moves in this plan may leave room over.
     blocked = line.blocked_at == memory.loosened and not (draft.leaving or draft.moved)
+    open_ = _open(line, job, draft) if draft.reserved else line.sizes[0].devices
+    if not open_:
+        if policy.explain and not blocked:
+            _but_for_reservations(line, job, draft)
+        return False
     if blocked and not (policy.preemption or policy.migration or policy.elasticity):
         return _stand(line, job, draft, worked=False)
     if line.kept:
@@ -190,7 +192,7 @@ def serve(line: Line, draft: Draft) -> bool:
         return True
     several = len(line.kinds) > 1
     hindered = bool(draft.reserved) and (several or open_ < line.sizes[0].devices)
-    if hindered and not blocked and _but_for_reservations(line, job, draft):
+    if (hindered or draft.places) and not blocked and _but_for_reservations(line, job, draft):
         # Nobody is disturbed for one that only has to wait for its turn.
         return _stand(line, job, draft, worked=False)
     line.blocked_at = memory.loosened
@@ -256,11 +258,18 @@ def known_helpless(line: Line, draft: Draft) -> bool:
 
 def _but_for_reservations(line: Line, job: Job, draft: Draft) -> bool:
     """Whether there is room that is kept for others."""
-    reserved, draft.reserved = draft.reserved, {}
+    reserved, places = draft.reserved, draft.places
+    draft.reserved, draft.places = {}, []
     try:
-        return draft.fit(job, line.need, wanted_sizes(job, line)) is not None
+        fit = draft.fit(job, line.need, wanted_sizes(job, line))
     finally:
-        draft.reserved = reserved
+        draft.reserved, draft.places = reserved, places
+    if fit is None:
+        return False
+    pools = {bin_.pool for bin_, _ in fit[1]}
+    near = [kept for kept in places if kept.where and not pools.isdisjoint(kept.where)]
+    draft.behind[line] = reserved.get(fit[1][0][0].pool.kind) or (near or places)[0]
+    return True
 
 
 def _refused(line: Line, draft: Draft) -> bool:
@@ -279,22 +288,24 @@ def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
     patient = policy.backfill is Backfill.EASY or (
         policy.backfill is Backfill.SKIP and draft.now - job.waiting_since > policy.patience_s
     )
-    if patient and line.kinds[0] not in draft.reserved and _suits_all(line, draft):
-        draft.reserve(job, line.kinds[0], line.sizes[-1].devices)
+    if patient and len(line.kinds) == 1 and not line.kept:
+        _reserve(line, job, draft)
     return False
 
 
-def _suits_all(line: Line, draft: Draft) -> bool:
-    """Whether every usable node with one kind of devices suits a line.
-
-    Devices are kept by counting; for one that waits for a few nodes only all would stand still.
-    """
-    if len(line.kinds) > 1 or line.kept:
-        return False
-    return all(
-        pool.memory >= line.need.device_memory and pool.allowed(line.need) == pool.usable
-        for pool in draft.fleet.by_kind[line.kinds[0]]
-    )
+def _reserve(line: Line, job: Job, draft: Draft) -> None:
+    """Keep devices for a job: by counting, or the nodes themselves where only some suit it."""
+    kind, least = line.kinds[0], line.sizes[-1].devices
+    pools = [pool for pool in draft.fleet.by_kind[kind] if pool.memory >= line.need.device_memory]
+    where = {pool: mask for pool in pools if (mask := pool.allowed(line.need))}
+    if all(where.get(pool, 0) == pool.usable for pool in draft.fleet.by_kind[kind]):
+        if kind not in draft.reserved:
+            draft.reserve(job, kind, least)
+        return
+    taken = [kept.where for kept in draft.places if kept.where]
+    apart = not any(mask & one.get(pool, 0) for one in taken for pool, mask in where.items())
+    if where and apart and len(draft.places) < MOST_PLACES:
+        draft.reserve(job, kind, least, where)
 
 
 def wanted_sizes(job: Job, line: Line) -> tuple[Size, ...]:

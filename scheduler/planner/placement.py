@@ -88,6 +88,15 @@ def pool_room(pool: Pool, mask: int, need: Need, size: Size) -> int:
     return room
 
 
+def free_on(where: Mapping[Pool, int]) -> int:
+    """Free devices on some bins."""
+    return sum(
+        free * (bins & mask).bit_count()
+        for pool, mask in where.items()
+        for free, bins in enumerate(pool.by_free)
+    )
+
+
 def _below(pool: Pool, each: int) -> int:
     mask = 0
     for bins in pool.by_free[:each]:
