@@ -142,8 +142,10 @@ def _from_running(desired: Desired, checkpoint: int, tried: int) -> Act:
 def _from_frozen(desired: Desired, checkpoint: int, tried: int) -> Act:
     if desired.want is Want.RUNNING:
         return Act.THAW
-    if desired.want is Want.FROZEN:
+    if desired.want is Want.FROZEN and desired.run_on:
         return Act.REST
+    # One that is to leave is stored ahead: what it holds does not change any more, whether or not
+    # the others stand still yet. The cut counts only once they all do.
     return Act.REST if max(checkpoint, tried) >= desired.checkpoint else Act.STORE
 
 

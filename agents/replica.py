@@ -17,7 +17,7 @@ from agents.drivers.base import Condition, DriverError, Task
 from agents.lifecycle import ALIVE, Act, Contact, Stage, choose
 from agents.limiting import Limits, limits_of, profiled
 from agents.node import Node, thread
-from agents.protocol import Desired
+from agents.protocol import Desired, Want
 from agents.record import Record, without_launch
 from agents.timing import CLEAN
 from agents.watch import until_ended
@@ -84,7 +84,9 @@ class Replica:
         """Keep the wish; another act asked for takes an earlier one's error off the board."""
         old, record = self.record.desired, self.record
         record.desired = without_launch(desired)
-        asked_again = (old.want, old.checkpoint) == (desired.want, desired.checkpoint)
+        leaving = (Want.FROZEN, Want.STORED)
+        same = old.want == desired.want or (old.want in leaving and desired.want in leaving)
+        asked_again = same and old.checkpoint == desired.checkpoint
         if record.stage in ALIVE and record.fact.error and not asked_again:
             self.record = record.moved(record.stage, **CLEAN)
             self.node.journal.note(self.key, self.record)

@@ -33,8 +33,7 @@ def wanted(want: Want, **more: object) -> Desired:
         (Want.FROZEN, Stage.PREPARED, Act.START),
         (Want.FROZEN, Stage.RESTORED, Act.FREEZE),
         (Want.FROZEN, Stage.RUNNING, Act.FREEZE),
-        (Want.FROZEN, Stage.FROZEN, Act.REST),
-        (Want.FROZEN, Stage.STORED, Act.REST),
+        (Want.FROZEN, Stage.FROZEN, Act.STORE),
         (Want.FROZEN, Stage.EXITED, Act.COLLECT),
         (Want.STORED, Stage.RUNNING, Act.FREEZE),
         (Want.STORED, Stage.FROZEN, Act.STORE),
@@ -77,6 +76,20 @@ def test_a_checkpoint_is_stored_once() -> None:
 def test_a_checkpoint_that_failed_is_not_tried_under_the_same_number() -> None:
     assert choose(wanted(Want.STORED), Stage.FROZEN, tried=2) is Act.REST
     assert choose(wanted(Want.STORED, checkpoint=3), Stage.FROZEN, tried=2) is Act.STORE
+
+
+def test_what_stands_still_to_leave_is_stored_ahead_of_the_others() -> None:
+    frozen = wanted(Want.FROZEN)
+    assert choose(frozen, Stage.STORED, checkpoint=2) is Act.REST
+    assert choose(frozen, Stage.FROZEN, tried=2) is Act.REST
+
+
+def test_what_is_to_run_on_is_not_dumped_before_all_stand_still() -> None:
+    assert choose(wanted(Want.FROZEN, run_on=True), Stage.FROZEN) is Act.REST
+
+
+def test_what_is_only_paused_is_not_dumped() -> None:
+    assert choose(wanted(Want.FROZEN, checkpoint=0), Stage.FROZEN) is Act.REST
 
 
 def test_a_periodic_checkpoint_does_not_freeze_it_again() -> None:

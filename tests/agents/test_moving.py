@@ -159,6 +159,40 @@ async def test_a_failed_dump_leaves_it_frozen_and_unharmed(portal: Portal, begin
     assert (await portal.fact(State.RUNNING)).error == ""
 
 
+async def test_it_is_stored_ahead_while_others_are_yet_to_freeze(
+    portal: Portal, begin: Begin
+) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, "forever", want=Want.FROZEN, checkpoint=1))
+    ahead = await portal.fact(State.STORED)
+    assert (ahead.checkpoint, ahead.error) == (1, "")
+    await portal.want(wish(1, "forever", want=Want.STORED, checkpoint=1))
+    stored = await portal.fact(State.STORED)
+    assert stored.manifest == ahead.manifest
+    await portal.want(wish(1, "forever"))
+    await portal.fact(State.RUNNING)
+
+
+async def test_what_failed_ahead_is_told_until_something_else_is_wanted(
+    portal: Portal, begin: Begin
+) -> None:
+    begin()
+    await portal.linked()
+    await portal.want(wish(1, "undumpable"))
+    await portal.fact(State.RUNNING)
+    await portal.want(wish(1, "undumpable", want=Want.FROZEN, checkpoint=1))
+    await portal.until(lambda: portal.facts[1, 0, 1].error)
+    heard = len(portal.history)
+    await portal.want(wish(1, "undumpable", want=Want.STORED, checkpoint=1))
+    await portal.until(lambda: len(portal.history) > heard)
+    assert portal.facts[1, 0, 1].error == "dump-failed"
+    await portal.want(wish(1, "undumpable"))
+    assert (await portal.fact(State.RUNNING)).error == ""
+
+
 async def test_a_store_that_fails_leaves_it_frozen_and_unharmed(
     portal: Portal, begin: Begin, tmp_path: Path
 ) -> None:
