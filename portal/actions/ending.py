@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from datetime import datetime, timedelta
 
 from agents.protocol import State, Want
@@ -23,8 +24,9 @@ STUMBLES = 3
 AVOIDED = timedelta(minutes=2)
 """How long a job stays away from a node that could not start it."""
 
+CRASHES = 3
 CRASH_LOOP_S = 10.0
-"""A retry that dies again within this time of its restore is counted as a crash loop."""
+"""So many deaths in a row, each within this time of a start, are a crash loop."""
 
 
 def end_job(job: Job, state: JobState, now: datetime) -> None:
@@ -133,15 +135,26 @@ def _cause(first: PlacedReplica, replicas: list[PlacedReplica]) -> str:
 def _may_retry(job: Job, placement: Placement, now: datetime) -> bool:
     if job.retried >= job.retries:
         return False
-    ran_s = (now - (placement.running_at or now)).total_seconds()
-    if job.retried >= 2 and ran_s < CRASH_LOOP_S:
-        job.error = job.error or "crash-loop"
-        job.detail += (
-            f" It died {job.retried + 1} times, the last time {ran_s:.0f} s after it was started:"
-            " a crash loop, so it is not tried again."
-        )
-        return False
-    return True
+    if _quick_deaths(job, placement, now) < CRASHES:
+        return True
+    job.error = job.error or "crash-loop"
+    job.detail += (
+        f" It died {CRASHES} times in a row within {CRASH_LOOP_S:.0f} s of its start:"
+        " a crash loop, so it is not tried again."
+    )
+    return False
+
+
+def _quick_deaths(job: Job, placement: Placement, now: datetime) -> int:
+    """How many deaths in a row, this one included, came shortly after a start."""
+    retries = job.receipts.filter(kind=MoveKind.RETRY).order_by("-id")
+    starts = job.placements.exclude(running_at=None).order_by("-epoch")
+    lives = [now - (placement.running_at or now)]
+    for died_at in retries.values_list("began_at", flat=True)[: CRASHES - 1]:
+        began = starts.filter(running_at__lte=died_at).values_list("running_at", flat=True).first()
+        lives.append(died_at - (began or died_at))
+    quick = itertools.takewhile(lambda life: life.total_seconds() < CRASH_LOOP_S, lives)
+    return len(list(quick))
 
 
 def _retry(job: Job, placement: Placement, now: datetime) -> None:

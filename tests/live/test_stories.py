@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from agents.protocol import Facts, ReplicaFact, State, Want
-from portal.actions.ending import AVOIDED, STUMBLES
+from portal.actions.ending import AVOIDED, CRASHES, STUMBLES
 from portal.actions.facts import accept_facts
 from portal.actions.steering import (
     cancel_job,
@@ -194,6 +196,31 @@ def test_retries_go_on_from_the_last_checkpoint_until_they_are_used_up(town: Tow
     job.refresh_from_db()
     assert (job.state, job.retried) == ("failed", 1)
     assert job.receipts.filter(kind="retry").count() == 1
+
+
+def test_a_job_that_dies_at_each_start_is_not_tried_for_ever(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit(retries=50)
+    puppet.ends[job.id] = 3
+    town.rest()
+    job.refresh_from_db()
+    assert (job.state, job.error, job.retried) == ("failed", "crash-loop", CRASHES - 1)
+    assert "a crash loop" in job.detail
+
+
+def test_deaths_after_a_longer_life_are_no_crash_loop(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit(retries=50)
+    town.rest()
+    for retry in range(1, CRASHES + 3):
+        # It has run for a while by the time that it dies.
+        job.placements.filter(state="active").update(running_at=town.now - timedelta(minutes=1))
+        puppet.ends[job.id] = 3
+        puppet.step()
+        del puppet.ends[job.id]
+        town.rest()
+        job.refresh_from_db()
+        assert (job.state, job.retried) == ("running", retry)
 
 
 def test_a_start_that_fails_through_the_node_is_tried_elsewhere(town: Town) -> None:
