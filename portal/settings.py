@@ -26,6 +26,8 @@ SIMULATION_MEMORY = number("TIDEPOOL_SIMULATION_MEMORY", 4 * 1024**3)
 TRACES_LIMIT = number("TIDEPOOL_TRACES_LIMIT", 2 * 1024**3)  # bytes of uploaded traces together
 TRACES_KEPT = number("TIDEPOOL_TRACES_KEPT", 30)  # days after they were played
 POLICY = text("TIDEPOOL_POLICY", "default")
+PROFILING = flag("TIDEPOOL_PROFILING", default=False)  # jobs are measured of themselves
+SHARING = text("TIDEPOOL_SHARING", "off")  # of CPUs: off, proportional or tune
 NODE_LEASE = float(number("TIDEPOOL_NODE_LEASE", 30))  # seconds of silence until a node is given up
 
 SECRET_KEY = text("TIDEPOOL_SECRET_KEY", "") or connections.secret_key(HOME / "secret-key")

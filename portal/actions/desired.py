@@ -70,7 +70,14 @@ def _desired(seat: PlacedReplica) -> Desired:
         run_on=bool(storing and storing.periodic),
         checkpoint=storing.number if storing else 0,
         output_from=seat.output_from,
+        allotted=seat.cpus,
+        profile=_profile(job, seat),
     )
+
+
+def _profile(job: Job, seat: PlacedReplica) -> int:
+    """The first replica is measured for all: whoever is slowest sets the pace of the others."""
+    return job.profile_asked if seat.rank == 0 and job.profile_asked > job.profiled else 0
 
 
 def _image(checkpoint: Checkpoint, seat: PlacedReplica) -> Image | None:

@@ -12,6 +12,7 @@ from agents.protocol import Facts, ReplicaFact
 from portal.actions.locking import locked_jobs
 from portal.actions.placing import PRESENT, present_placement
 from portal.actions.prefetching import note_fetched
+from portal.actions.profiling import keep_profile
 from portal.actions.settling import step
 from portal.models import Job, PlacedReplica
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 
 FIELDS = (
     "state", "exit_code", "error", "detail", "checkpoint", "manifest", "outputs", "phases",
-    "bytes_raw", "bytes_new", "bytes_stored", "started_at", "stopped_at",
+    "bytes_raw", "bytes_new", "bytes_stored", "started_at", "stopped_at", "profile",
 )  # fmt: skip
 AT_ONCE = 64
 """Jobs settled in one transaction: others wait for its end, on SQLite every other writer."""
@@ -67,7 +68,9 @@ def _touched(node_id: int, reported: Reported) -> set[int]:
 
 
 def _values(fact: ReplicaFact) -> list[object]:
-    return [fact.state.value, *(getattr(fact, name) for name in FIELDS[1:])]
+    """As they stand in the rows: of the state its word, of a profile its number."""
+    plain = (getattr(fact, name) for name in FIELDS[1:-1])
+    return [fact.state.value, *plain, fact.profile.number if fact.profile else 0]
 
 
 def _accept(node_id: int, reported: Reported, ids: Collection[int]) -> None:
@@ -93,6 +96,8 @@ def _write(node_id: int, reported: Reported, job: Job) -> None:
                 changed.append(name)
         if changed:
             seat.save(update_fields=changed)
+        if "profile" in changed and fact.profile is not None:
+            keep_profile(job, seat, fact.profile)
 
 
 def _accept_one_by_one(node_id: int, reported: Reported, ids: Collection[int]) -> None:

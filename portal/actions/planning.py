@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from django.conf import settings
 from django.db import transaction
 
 from portal import events
@@ -13,12 +15,12 @@ from portal.access import require_admin
 from portal.actions.audit import record
 from portal.models import Settings, User
 from portal.refusals import Refused
-from scheduler.planner import PRESETS, Policy
+from scheduler.planner import PRESETS, Policy, Sharing
 
 CHOSEN = tuple(
     field.name
     for field in dataclasses.fields(Policy)
-    if isinstance(getattr(Policy(), field.name), bool | int | float)
+    if isinstance(getattr(Policy(), field.name), bool | int | float | Sharing)
     and field.name not in {"pool", "explain"}
 )
 """Switches and numbers that admins may set; how to order and push comes with a preset."""
@@ -27,6 +29,25 @@ CHOSEN = tuple(
 def live_presets() -> list[str]:
     """Names of the presets that a real fleet can be run by."""
     return [name for name, policy in PRESETS.items() if not policy.pool]
+
+
+def environment_policy(name: str = "") -> Policy:
+    """A preset, without a name the environment's, with what else the environment says."""
+    preset = PRESETS.get(name or settings.POLICY, PRESETS["default"])
+    return replace(preset, profiling=settings.PROFILING, sharing=_sharing(settings.SHARING))
+
+
+def policy_in_force() -> Policy:
+    """The policy that the fleet is run by: what admins chose, else the environment's."""
+    row = Settings.objects.filter(pk=1).first() or Settings()
+    changes = dict(row.changes)
+    if "sharing" in changes:
+        changes["sharing"] = _sharing(changes["sharing"])
+    return replace(environment_policy(row.policy), **changes)
+
+
+def _sharing(word: str) -> Sharing:
+    return Sharing(word) if word in set(Sharing) else Sharing.OFF
 
 
 def set_policy(user: User, name: str, changes: Mapping[str, Any]) -> Settings:
@@ -58,6 +79,9 @@ def fault(field: str, value: Any) -> str:
     if field not in CHOSEN:
         return f"The policy has no such field; it has {', '.join(CHOSEN)}."
     now = getattr(Policy(), field)
+    if isinstance(now, Sharing):
+        words = ", ".join(Sharing)
+        return "" if value in set(Sharing) else f"Choose one of {words}."
     if isinstance(now, bool):
         return "" if isinstance(value, bool) else "Give true or false."
     number = isinstance(value, int | float) and not isinstance(value, bool)

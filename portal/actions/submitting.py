@@ -13,6 +13,7 @@ from portal.actions.limits import Limits, check_fleet, check_quota
 from portal.actions.verdicts import Verdict, judge
 from portal.choices import JobState
 from portal.events import job_changed, wake
+from portal.gains import recipe_of
 from portal.models import Job, Node, Partition, Tenant, Tier, Upload, User
 from portal.refusals import Refused
 from portal.sealing import SealError, seal
@@ -50,6 +51,7 @@ class JobRequest:
     retries: int = 0
     checkpoint_every_s: int | None = None
     internet: bool = False
+    unprofiled: bool = False
     cloned_from: Job | None = None
 
 
@@ -216,6 +218,7 @@ def submit_job(user: User, request: JobRequest) -> Job:
             retries=request.retries,
             checkpoint_every_s=request.checkpoint_every_s,
             internet=request.internet,
+            unprofiled=request.unprofiled,
             cloned_from=request.cloned_from,
             state=JobState.WAITING,
             remedy=checked.verdict.remedy,
@@ -224,6 +227,8 @@ def submit_job(user: User, request: JobRequest) -> Job:
             waiting_since=now,
             accounted_at=now,
         )
+        job.recipe = recipe_of(job)
+        job.save(update_fields=["recipe"])
         job_changed(job)
         wake()
     return job
@@ -249,7 +254,7 @@ def clone_request(user: User, job: Job) -> JobRequest:
     same = (
         "name", "environment", "git", "ref", "replicas", "gpus_per_replica", "fewest_devices",
         "device_kind", "device_memory", "cpus_per_replica", "memory_per_replica", "expected_s",
-        "tags", "retries", "checkpoint_every_s", "internet",
+        "tags", "retries", "checkpoint_every_s", "internet", "unprofiled",
     )  # fmt: skip
     return replace(request, **{name: getattr(job, name) for name in same})
 

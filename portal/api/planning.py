@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from django.conf import settings
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.actions.planning import CHOSEN, live_presets, set_policy
+from portal.actions.planning import CHOSEN, live_presets, policy_in_force, set_policy
 from portal.api.auth import IsAdmin, caller
 from portal.models import Settings
-from scheduler.planner import PRESETS
 
 
 class PolicyShape(serializers.Serializer[Any]):
@@ -53,13 +51,13 @@ class PolicyView(APIView):
 
 def policy_now() -> dict[str, Any]:
     row = Settings.objects.filter(pk=1).first() or Settings()
-    preset = PRESETS.get(row.policy or settings.POLICY, PRESETS["default"])
-    values = {name: getattr(preset, name) for name in CHOSEN} | row.changes
+    policy = policy_in_force()
+    values = {name: getattr(policy, name) for name in CHOSEN}
     # JSON knows no infinity; a limit that is none is null.
     values = {name: None if value == math.inf else value for name, value in values.items()}
     return {
         "policy": row.policy,
         "changes": row.changes,
         "presets": live_presets(),
-        "in_force": {"name": preset.name, **values},
+        "in_force": {"name": policy.name, **values},
     }

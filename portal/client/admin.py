@@ -130,6 +130,8 @@ def policy(portal: Portal, preset: str | None, settings: tuple[str, ...]) -> Any
         try:
             changes[name] = json.loads(value)
         except ValueError:
-            raise click.UsageError(f"--set {word}: give true, false or a number.") from None
+            if not isinstance(now["in_force"].get(name), str):
+                raise click.UsageError(f"--set {word}: give true, false or a number.") from None
+            changes[name] = value
     chosen = now["policy"] if preset is None else preset
     return portal.put("policy/", {"policy": chosen, "changes": changes})

@@ -99,6 +99,36 @@ def placements(portal: Portal, job: int) -> Any:
     return portal.pages(f"jobs/{job}/placements/")
 
 
+def tell_profile(answer: Any) -> None:
+    found = answer["profile"]
+    if found is None:
+        nothing = "It is about to be measured." if answer["asked"] else "It was not measured."
+        click.echo(answer["last_error"] or nothing)
+        return
+    click.echo(found["sentence"])
+    table(
+        ["cpus", "pace", "used", "held back"],
+        [
+            (f"{p['cpus']:g}", f"{p['pace']:.0%}", f"{p['used']:.2f}", f"{p['held_back']:.0%}")
+            for p in found["points"]
+        ],
+        "",
+    )
+    click.echo(f"Measured {when(found['at'])} on {found['node']} with job {found['job']}.")
+
+
+@click.command()
+@click.argument("job", type=int)
+@click.option("--ask", is_flag=True, help="Have it measured now; it is slowed for some seconds.")
+@click.pass_obj
+@told_by(tell_profile)
+def profile(portal: Portal, job: int, ask: bool) -> Any:
+    """What JOB gains from CPUs, as measured while it ran."""
+    if ask:
+        return portal.post(f"jobs/{job}/profile/")
+    return portal.get(f"jobs/{job}/profile/")
+
+
 def tell_promises(rows: Any) -> None:
     table(
         ["hour", "tenant", "tier", "promised", "got", "jobs", "broken"],

@@ -52,6 +52,7 @@ for command in (
     history.decisions,
     history.checkpoints,
     history.placements,
+    history.profile,
     history.promises,
     output.logs,
     output.files,

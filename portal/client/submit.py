@@ -41,6 +41,7 @@ Source = dict[str, tuple[str, IO[bytes], str]]
 @click.option("--retries", type=int, help="How often it is tried again when it fails.")
 @click.option("--checkpoint-every", type=Duration(), help="E.g. 10m; 0: never.")
 @click.option("--internet", is_flag=True, help="Let it reach the internet.")
+@click.option("--unprofiled", is_flag=True, help="Never measure what it gains from CPUs.")
 @click.option("--check", is_flag=True, help="Only say what would become of it.")
 @click.option("--follow", "-f", is_flag=True, help="Show its output until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

@@ -15,8 +15,8 @@ from portal.models import Device, Job, Tier, Upload, User
 MONO = {"class": "mono", "spellcheck": "false", "autocapitalize": "off", "autocomplete": "off"}
 PLAIN = ("name", "environment", "git", "ref", "replicas", "gpus_per_replica", "fewest_devices",
          "device_kind", "device_memory", "cpus_per_replica", "memory_per_replica", "partition",
-         "expected_s", "tags", "checkpoint_every_s", "internet", "command", "tenant", "tier",
-         "secrets", "retries")  # fmt: skip
+         "expected_s", "tags", "checkpoint_every_s", "internet", "unprofiled", "command", "tenant",
+         "tier", "secrets", "retries")  # fmt: skip
 """Fields that a request and the form have in common."""
 
 
@@ -102,6 +102,12 @@ class JobForm(RefusingForm):
         required=False, widget=forms.TextInput(attrs={"placeholder": "sweep-3, resnet"})
     )
     internet = forms.BooleanField(required=False, label="May reach the internet")
+    unprofiled = forms.BooleanField(
+        required=False,
+        label="Must not be measured",
+        help_text="What it gains from CPUs is otherwise measured once, where admins allow it: it "
+        "runs slower for some seconds.",
+    )
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

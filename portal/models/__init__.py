@@ -9,6 +9,7 @@ from portal.models.jobs import Job
 from portal.models.moves import Move
 from portal.models.nodes import Device, Node, Partition
 from portal.models.placements import PlacedReplica, Placement
+from portal.models.profiles import Profile
 from portal.models.promises import Promise
 from portal.models.simulations import Simulation
 from portal.models.tenants import Membership, Quota, Tenant, Tier
@@ -32,6 +33,7 @@ __all__ = [
     "Partition",
     "PlacedReplica",
     "Placement",
+    "Profile",
     "Promise",
     "Quota",
     "Settings",

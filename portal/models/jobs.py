@@ -49,6 +49,10 @@ class Job(models.Model):
     checkpoint_every_s = models.PositiveIntegerField(null=True, blank=True)
     """Null: as its tier says; 0: never."""
     internet = models.BooleanField(default=False)
+    unprofiled = models.BooleanField(default=False)
+    """Never slowed for a moment to measure what it gains from CPUs."""
+    recipe = models.CharField(max_length=64, blank=True, default="", db_index=True)
+    """The same for jobs that do the same; what is measured of one holds for the others."""
     cloned_from = models.ForeignKey(
         "self", on_delete=models.SET_NULL, null=True, blank=True, related_name="clones"
     )
@@ -94,6 +98,11 @@ class Job(models.Model):
     """Whose wish the pause, the move or the size is."""
     untouchable_until = models.DateTimeField(null=True, blank=True)
     """Leave it alone until then: a move of it was called off."""
+
+    profile_asked = models.PositiveIntegerField(default=0)
+    """Number of the last profile that was asked for; ``profiled`` of the last one that came."""
+    profile_asked_at = models.DateTimeField(null=True, blank=True)
+    profiled = models.PositiveIntegerField(default=0)
 
     moves = models.PositiveIntegerField(default=0)
     last_moved_at = models.DateTimeField(null=True, blank=True)

@@ -74,6 +74,10 @@ class PlacedReplica(models.Model):
     devices = models.JSONField(default=list)
     """Ids (on the node) of the devices it holds; several replicas may share them."""
     sharers = models.PositiveIntegerField(default=1)
+    cpus = models.FloatField(default=0.0)
+    """CPUs that the planner allots to it now; 0: those of its devices, or what it asked for."""
+    profile = models.PositiveIntegerField(default=0)
+    """Number of the last profile that its agent told."""
     output_from = models.BigIntegerField(default=0)
     """Bytes of output that earlier placements had written."""
     state = models.CharField(max_length=10, choices=STATES, blank=True, default="")

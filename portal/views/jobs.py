@@ -13,6 +13,8 @@ from django.utils import timezone
 
 from portal.access import access_job, may_manage, visible_tenants
 from portal.choices import ENDED_STATES, JobState, PlacementState
+from portal.drawings.pace import draw_grid, draw_pace
+from portal.gains import known_of, matrix_of, profile_of, sentence_of
 from portal.models import Job, Move, PlacedReplica, Placement, Tier
 from portal.querysets import JobQuerySet
 from portal.views.life import draw_life, standing_moves
@@ -161,9 +163,29 @@ def describe_checkpoints(request: Visitor, job: Job) -> dict[str, Any]:
     return {"checkpoints": job.checkpoints.order_by("-number")[:RECEIPTS]}
 
 
+def describe_gains(request: Visitor, job: Job) -> dict[str, Any]:
+    profile = profile_of(job)
+    matrix = profile and matrix_of(profile)
+    may_steer = job.owner_id == request.user.pk or may_manage(request.user, job.tenant)
+    known = known_of(job)
+    return {
+        "measured": profile,
+        "gained": sentence_of(profile) if profile else "",
+        "known": known,
+        "curve": draw_pace(profile.points, share=profile.share, now=known["cpus"])
+        if profile
+        else "",
+        "grid": draw_grid(matrix) if matrix else None,
+        "may_measure": may_steer
+        and job.state == JobState.RUNNING
+        and not (job.unprofiled or known["asked"]),
+    }
+
+
 PANELS = {
     "summary": describe_summary,
     "receipts": describe_receipts,
     "checkpoints": describe_checkpoints,
     "use": describe_use,
+    "gains": describe_gains,
 }

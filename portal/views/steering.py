@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from portal.access import steer_job
 from portal.actions import steering
+from portal.actions.profiling import ask_profile
 from portal.choices import JobState, Remedy
 from portal.forms.steering import ConfirmForm, MigrateForm, ResizeForm
 from portal.models import Job
@@ -34,6 +35,8 @@ class Act:
     done: str
     form: type[ConfirmForm] = ConfirmForm
     danger: bool = False
+    in_bar: bool = True
+    """Whether it stands with the others at the top of the job's page."""
 
 
 ACTS = {
@@ -77,6 +80,14 @@ ACTS = {
             form=ResizeForm,
         ),
         Act(
+            name="profile",
+            label="Measure",
+            icon="search",
+            states=(JobState.RUNNING,),
+            done="The job is being measured; what is found appears on its page.",
+            in_bar=False,
+        ),
+        Act(
             name="cancel",
             label="Cancel",
             icon="cancel",
@@ -90,7 +101,7 @@ ACTS = {
 
 def possible_acts(job: Job) -> list[Act]:
     """What can be asked of a job as it stands."""
-    acts = [act for act in ACTS.values() if job.state in act.states]
+    acts = [act for act in ACTS.values() if act.in_bar and job.state in act.states]
     if job.fewest_devices is None:
         acts = [act for act in acts if act.name != "resize"]
     return acts
@@ -127,6 +138,7 @@ def perform(request: Visitor, act: Act, job: Job, form: ConfirmForm) -> None:
         "pause": partial(steering.pause_job, request.user, job),
         "resume": partial(steering.resume_job, request.user, job),
         "checkpoint": partial(steering.checkpoint_job, request.user, job),
+        "profile": partial(ask_profile, request.user, job),
         "cancel": partial(steering.cancel_job, request.user, job),
         "migrate": lambda: steering.migrate_job(request.user, job, form.cleaned_data["node"]),
         "resize": lambda: steering.resize_job(request.user, job, form.cleaned_data["devices"]),
@@ -150,6 +162,11 @@ def consequences(act: Act, job: Job) -> list[str]:
             return ["It queues for devices and goes on where it was."]
         case "checkpoint":
             return ["Its replicas stand still for the moment of the cut, then go on."]
+        case "profile":
+            return [
+                "For some seconds at a time it gets fewer CPUs, and more where some are idle, and "
+                "its pace is compared. Its results stay the same.",
+            ]
         case "migrate" | "resize":
             return [moved, "It keeps running until there is room for it."]
         case _:

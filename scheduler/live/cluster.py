@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import datetime
 
-from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from portal.models import Settings
+from portal.actions.planning import policy_in_force
+from scheduler.live.allotting import allot_cpus
 from scheduler.live.enacting import enact
 from scheduler.live.observing import observe
-from scheduler.planner import PRESETS, Plan, Policy, Snapshot
+from scheduler.planner import Plan, Policy, Snapshot
 
 
 class LiveCluster:
@@ -22,13 +21,17 @@ class LiveCluster:
 
     def __init__(self, now: datetime | None = None) -> None:
         self.now = now or timezone.now()
+        self._seen: Snapshot | None = None
 
     def observe(self) -> Snapshot:
         with one_moment():
-            return observe(self.now)
+            self._seen = observe(self.now)
+        return self._seen
 
     def enact(self, plan: Plan) -> None:
         enact(plan, self.now)
+        if self._seen is not None:
+            allot_cpus(self._seen, live_policy())
 
 
 @contextmanager
@@ -52,7 +55,4 @@ def one_moment() -> Iterator[None]:
 
 def live_policy() -> Policy:
     """The policy that admins chose, else the environment's."""
-    row = Settings.objects.filter(pk=1).first()
-    name = (row and row.policy) or settings.POLICY
-    preset = PRESETS.get(name, PRESETS["default"])
-    return replace(preset, **row.changes) if row and row.changes else preset
+    return policy_in_force()

@@ -15,6 +15,7 @@ from portal.actions.accounting import decayed
 from portal.actions.placing import released
 from portal.choices import ENDED_STATES, CheckpointState, JobState, PlacementState
 from portal.choices import Remedy as RemedyChoice
+from portal.gains import matrix_of
 from portal.models import (
     Checkpoint,
     Device,
@@ -23,13 +24,15 @@ from portal.models import (
     Node,
     PlacedReplica,
     Placement,
+    Profile,
     Promise,
     Tenant,
     Tier,
 )
 from scheduler import planner
-from scheduler.live.naming import device_id, job_id
+from scheduler.live.naming import device_id, job_id, job_row
 from scheduler.planner.promises import worked
+from scheduler.planner.sensitivity import Matrix
 
 PROMISE_WINDOW = timedelta(days=7)
 
@@ -41,11 +44,24 @@ def observe(now: datetime) -> planner.Snapshot:
     return planner.Snapshot(
         now=now.timestamp(),
         nodes=nodes,
-        jobs=tuple(_jobs(placements, now)),
+        jobs=tuple(_measured(_jobs(placements, now), nodes)),
         tenants=tuple(_tenants(now, {device.kind for node in nodes for device in node.devices})),
         tiers=tuple(_tier(tier) for tier in Tier.objects.all()),
         moved_at=tuple(_moved_at(now)),
     )
+
+
+def _measured(jobs: Iterable[planner.Job], nodes: Iterable[planner.Node]) -> Iterable[planner.Job]:
+    """With what those that run gain from CPUs, where it was measured on such devices."""
+    matrices = _matrices()
+    kinds = (
+        {device.id: device.kind for node in nodes for device in node.devices} if matrices else {}
+    )
+    for job in jobs:
+        found = None
+        if job.phase is planner.Phase.RUNNING and (of_job := matrices.get(job_row(job.id))):
+            found = of_job.get(kinds.get(job.seats[0].devices[0], ""))
+        yield replace(job, matrix=found) if found else job
 
 
 def _nodes() -> Iterable[planner.Node]:
@@ -252,6 +268,20 @@ def _mean_cost(receipts: list[dict[str, float]]) -> planner.MoveCost:
         restore_s=mean(RETURNING),
         samples=len(receipts),
     )
+
+
+def _matrices() -> dict[int, dict[str, Matrix]]:
+    """By job that runs and kind of device, the newest that was measured of its recipe."""
+    rows = Job.objects.filter(state=JobState.RUNNING).exclude(recipe="")
+    profiles = Profile.objects.filter(error="", recipe__in=rows.values("recipe"))
+    by_recipe: dict[str, dict[str, Matrix]] = defaultdict(dict)
+    for profile in profiles.order_by("at", "id"):
+        if (matrix := matrix_of(profile)) is not None:
+            by_recipe[profile.recipe][profile.device_kind] = matrix
+    if not by_recipe:
+        return {}
+    known = rows.filter(recipe__in=list(by_recipe)).values_list("id", "recipe")
+    return {job: by_recipe[recipe] for job, recipe in known}
 
 
 def _promises(now: datetime) -> dict[int, tuple[float, float]]:

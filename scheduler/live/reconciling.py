@@ -10,11 +10,13 @@ from portal.actions.accounting import account
 from portal.actions.linking import give_up_silent_nodes
 from portal.actions.locking import locked_job
 from portal.actions.placing import activate_held
+from portal.actions.profiling import ask_due_profiles
 from portal.actions.settling import settle_all
 from portal.actions.steering import take_checkpoint
 from portal.choices import JobState, Remedy
 from portal.listening import deaf
 from portal.models import Job
+from scheduler.live.cluster import live_policy
 
 BOOK_EVERY = timedelta(seconds=15)
 
@@ -27,6 +29,8 @@ def reconcile(now: datetime | None = None) -> None:
     settle_all(now)
     activate_held(now)
     take_due_checkpoints(now)
+    if live_policy().profiling:
+        ask_due_profiles(now)
     keep_books(now)
 
 

@@ -1,5 +1,6 @@
 """The planner: what to do with a fleet of accelerators, as a pure function of what is seen."""
 
+from scheduler.planner.allotting import allot
 from scheduler.planner.decisions import (
     Decision,
     Hold,
@@ -12,7 +13,7 @@ from scheduler.planner.decisions import (
 )
 from scheduler.planner.memory import Memory
 from scheduler.planner.passes import plan
-from scheduler.planner.policy import PRESETS, Backfill, Ordering, Policy, Push
+from scheduler.planner.policy import PRESETS, Backfill, Ordering, Policy, Push, Sharing
 from scheduler.planner.reasons import Reason
 from scheduler.planner.roster import Roster
 from scheduler.planner.snapshot import (
@@ -61,11 +62,13 @@ __all__ = [
     "Resize",
     "Roster",
     "Seat",
+    "Sharing",
     "Snapshot",
     "Tenant",
     "TenantId",
     "Tier",
     "TierId",
     "Why",
+    "allot",
     "plan",
 ]

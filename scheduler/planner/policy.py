@@ -47,6 +47,17 @@ class Push(StrEnum):
     """Whoever comes earlier in the ordering."""
 
 
+class Sharing(StrEnum):
+    """How the CPUs of a node are shared among the jobs on its devices."""
+
+    OFF = "off"
+    """Each has what its devices bring or what it asked for."""
+    PROPORTIONAL = "proportional"
+    """Every device has the same part of its node's CPUs."""
+    TUNE = "tune"
+    """Who gains nothing from its part lends what it does not need to who gains most."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policy:
     """All that steers the planner besides the facts. Times are seconds, sizes bytes."""
@@ -66,6 +77,12 @@ class Policy:
     quotas: bool = True
     drains: bool = True
     """Whether jobs on draining nodes and sick devices are moved away."""
+    sharing: Sharing = Sharing.OFF
+    """How CPUs are shared among running jobs."""
+    least_share: float = 0.5
+    """The part of its CPUs that a job always keeps under ``Sharing.TUNE``."""
+    profiling: bool = False
+    """Whether jobs are measured of themselves (applied by whoever asks the agents)."""
     pool: bool = False
     """Idealised: one counted pool of devices without place or kind; decisions carry no seats."""
     explain: bool = True

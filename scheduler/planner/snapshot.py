@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NewType
 
+from scheduler.planner.sensitivity.matrix import Matrix
+
 JobId = NewType("JobId", str)
 NodeId = NewType("NodeId", str)
 DeviceId = NewType("DeviceId", str)
@@ -195,6 +197,8 @@ class Job:
     cost: MoveCost | None = None
     bytes: int = 0
     """Last known size of its image, for the default cost."""
+    matrix: Matrix | None = None
+    """What it gains from CPUs and memory for each device; ``None``: it was not measured."""
     priority: float = 0.0
     """A number that custom orderings may use; larger goes first."""
 

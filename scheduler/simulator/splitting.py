@@ -12,7 +12,7 @@ from scheduler.planner.sensitivity import (
     Allocator,
     Host,
     Matrix,
-    Slice,
+    Splits,
     Task,
     greedy,
     matrix_of,
@@ -57,7 +57,7 @@ class Splitter:
         self._allocate = ALLOCATORS[sensitivity.allocator]
         self._floor = floor
         self._hosts = sensitivity.hosts or hosts_of(floor.fleet.nodes)
-        self._by_host: dict[str, tuple[tuple[str, ...], Mapping[str, Slice]]] = {}
+        self._splits = Splits(self._hosts, self._allocate)
 
     def split(self) -> None:
         """Give every running job the pace that its share of the host allows."""
@@ -68,27 +68,12 @@ class Splitter:
             every = [task for parts in tasks.values() for task in parts]
             slices = self._allocate(every, self._hosts)
         else:
-            slices = self._split_hosts([task for parts in tasks.values() for task in parts])
+            slices = self._splits.of([task for parts in tasks.values() for task in parts])
         for life in running:
             parts = [slices.get(task.id) for task in tasks[life.job.id]]
             pace = min((part.pace if part else 0.0 for part in parts), default=1.0)
             if pace != life.paced_from:
                 self._floor.set_pace(life, pace)
-
-    def _split_hosts(self, tasks: Sequence[Task]) -> dict[str, Slice]:
-        """Each node by itself, since its tasks stay where they are."""
-        here: dict[str, list[Task]] = {}
-        for task in tasks:
-            here.setdefault(task.host or "", []).append(task)
-        slices: dict[str, Slice] = {}
-        for host in self._hosts:
-            members = here.get(host.id, [])
-            key = tuple(f"{task.id} {task.gpus}" for task in members)
-            known = self._by_host.get(host.id)
-            if known is None or known[0] != key:
-                known = self._by_host[host.id] = (key, self._allocate(members, [host]))
-            slices.update(known[1])
-        return slices
 
     def _tasks(self, life: Life) -> list[Task]:
         """One task a node of the job; without seats it goes wherever it fits."""

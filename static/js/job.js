@@ -8,7 +8,7 @@ const id = document.getElementById("summary").dataset.job;
 const log = new Log(document.getElementById("log"));
 
 function all() {
-  for (const panel of ["summary", "start", "use", "receipts", "checkpoints", "files"]) refresh(panel);
+  for (const panel of ["summary", "start", "use", "receipts", "checkpoints", "gains", "files"]) refresh(panel);
   log.later();
 }
 
@@ -22,6 +22,7 @@ listen(`/ws/jobs/${id}/`, (event) => {
       refresh("start");
       refresh("receipts");
       refresh("checkpoints");
+      refresh("gains");
       if (["succeeded", "failed", "cancelled"].includes(event.state)) refresh("files");
   }
 }, all);

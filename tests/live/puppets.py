@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.utils import timezone
+from msgspec.structs import replace
 
 from agents.protocol import (
     Ability,
@@ -17,6 +18,7 @@ from agents.protocol import (
     DeviceInfo,
     Facts,
     Hello,
+    Profile,
     ReplicaFact,
     State,
     Want,
@@ -31,7 +33,10 @@ from scheduler.live.cluster import LiveCluster
 from scheduler.live.reconciling import reconcile
 from scheduler.planner import PRESETS, Policy
 
-ABLE = {name: Ability(able=True) for name in ("run", "pause", "checkpoint", "migrate", "network")}
+ABLE = {
+    name: Ability(able=True)
+    for name in ("run", "pause", "checkpoint", "migrate", "network", "profile")
+}
 RESTING = Ability(able=False, reason="runc is not there")
 STILL = dict.fromkeys(("checkpoint", "migrate", "network"), RESTING)
 
@@ -51,6 +56,8 @@ class Puppet:
     """Job -> exit code with which its replicas end as soon as they run."""
     fails: dict[Want, tuple[str, str]] = field(default_factory=dict)
     """What it cannot do: want -> (error id, detail)."""
+    profiles: dict[int, Profile] = field(default_factory=dict)
+    """Job -> what it finds when it is asked to measure."""
     computed: list[tuple[int, int, int]] = field(default_factory=list)
     """(job, rank, epoch) each time that one began to run."""
 
@@ -95,6 +102,9 @@ class Puppet:
             case Want.RUNNING if desired.job in self.ends:
                 code = self.ends[desired.job]
                 return ReplicaFact(**fact, state=State.EXITED, exit_code=code, outputs="m/out")
+            case Want.RUNNING if desired.job in self.profiles and desired.profile:
+                found = replace(self.profiles[desired.job], number=desired.profile)
+                return ReplicaFact(**fact, state=was, started_at=1000.0, profile=found)
             case Want.FROZEN:
                 return ReplicaFact(**fact, state=State.FROZEN, stopped_at=999.0)
             case Want.STORED:

@@ -91,6 +91,7 @@ class JobDetailShape(JobShape):
             *JobShape.Meta.fields,
             *("command", "environment", "secrets", "source", "device_memory", "cpus_per_replica"),
             *("memory_per_replica", "retries", "retried", "checkpoint_every_s", "internet"),
+            "unprofiled",
             *("cloned_from", "epoch", "reason_numbers", "pause_asked", "move_asked"),
             *("wanted_nodes", "asked_devices", "last_moved_at", "delivered", "entitled", "seats"),
         ]

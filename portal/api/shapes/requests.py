@@ -71,6 +71,11 @@ class JobRequestShape(KeptFields, serializers.Serializer[JobRequest]):
     internet = serializers.BooleanField(
         required=False, default=False, help_text="Whether the job may reach the internet."
     )
+    unprofiled = serializers.BooleanField(
+        required=False,
+        default=False,
+        help_text="Never slow it for some seconds to measure what it gains from CPUs.",
+    )
 
 
 class CloneShape(JobRequestShape):
@@ -80,6 +85,7 @@ class CloneShape(JobRequestShape):
     tier = serializers.SlugField(required=False)
     command = CommandField(required=False)
     internet = serializers.BooleanField(required=False)
+    unprofiled = serializers.BooleanField(required=False)
 
 
 def read_request(user: User, data: dict[str, Any]) -> JobRequest:

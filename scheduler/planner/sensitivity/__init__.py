@@ -1,5 +1,6 @@
 """Resource sensitivity: CPUs and memory re-split among jobs by what each gains from them."""
 
+from scheduler.planner.sensitivity.hosts import Splits
 from scheduler.planner.sensitivity.matrix import Matrix, Point, matrix_of
 from scheduler.planner.sensitivity.profiling import predict
 from scheduler.planner.sensitivity.sharing import (
@@ -18,6 +19,7 @@ __all__ = [
     "Matrix",
     "Point",
     "Slice",
+    "Splits",
     "Task",
     "greedy",
     "matrix_of",
