@@ -90,6 +90,12 @@ def listen(now: datetime | None = None) -> None:
     Settings.objects.update_or_create(pk=1, defaults={"listening_since": now or timezone.now()})
 
 
+def has_listened(now: datetime) -> bool:
+    """Whether every agent has had a whole lease to be heard since the portal listens."""
+    since = Settings.objects.filter(pk=1).values_list("listening_since", flat=True).first()
+    return since is not None and now - since >= timedelta(seconds=LEASE_S)
+
+
 def give_up_silent_nodes(now: datetime | None = None) -> list[str]:
     """Declare nodes lost that were silent for longer than their lease; their jobs go elsewhere.
 
@@ -97,8 +103,7 @@ def give_up_silent_nodes(now: datetime | None = None) -> list[str]:
     """
     now = now or timezone.now()
     lease = timedelta(seconds=LEASE_S)
-    listening = Settings.objects.filter(pk=1).values_list("listening_since", flat=True).first()
-    if listening is None or now - listening < lease:
+    if not has_listened(now):
         return []
     silent = Node.objects.filter(lost_at=None, heard_at__lt=now - lease)
     return [node.name for node in silent if _give_up(node, now, lease)]

@@ -13,9 +13,11 @@ from django.utils import timezone
 from agents.checkpoints import collect, open_store
 from portal import telemetry
 from portal.actions.checkpoints import living_manifests, retain
+from portal.actions.linking import has_listened
 from portal.actions.playing import forget_traces, give_up_silent
 from portal.actions.uploads import discard_uploads
 from portal.choices import ENDED_STATES, JobState, PlacementState
+from portal.listening import deaf
 from portal.models import (
     Checkpoint,
     Decision,
@@ -48,6 +50,9 @@ def keep_house(now: datetime | None = None) -> None:
         discard_uploads(now)
         give_up_silent(now)
         forget_traces(now)
+    if deaf(now) or not has_listened(now):
+        # Agents may have stored what they could not yet tell of.
+        return
     with turn("collection") as figures:
         if figures is not None:
             figures.update(collect_garbage())

@@ -7,6 +7,7 @@ import pytest
 from portal.actions.linking import LEASE_S
 from portal.listening import DEAF_AFTER, beat, deaf
 from portal.models import Job, Node
+from scheduler.live import housekeeping
 from scheduler.live.reconciling import reconcile
 from tests.live.puppets import Town
 
@@ -52,6 +53,22 @@ def test_away_for_shorter_or_longer_than_the_lease_it_gives_nobody_up(
     assert len(lost()) == 1, "who stays silent is given up then"
     job.refresh_from_db()
     assert (job.state, job.receipts.count()) == ("running", 0)
+
+
+def test_nothing_is_collected_before_agents_could_tell_what_they_have_stored(
+    town: Town, job: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[bool] = []
+    monkeypatch.setattr(housekeeping, "collect_garbage", lambda: collected.append(True) or {})
+    town.pass_time(3600)
+    housekeeping.keep_house(town.now)
+    assert not collected, "nobody could tell anything"
+    beat(town.now)
+    housekeeping.keep_house(town.now)
+    assert not collected, "somebody may still be about to"
+    listen_for(town, LEASE_S + 2)
+    housekeeping.keep_house(town.now)
+    assert collected
 
 
 def test_it_counts_as_deaf_before_the_first_node_could_be_given_up() -> None:
