@@ -147,14 +147,14 @@ class Draft:
         return kept is None or self._lets(kept, job, count)
 
     def _lets(self, kept: Reservation, job: Job, count: int) -> bool:
-        if kept.job.id == job.id:
+        if count <= kept.extra or kept.job.id == job.id:
             return True
         tier = self.tier(job)
         yields = self.policy.preemption and tier.rank < kept.rank and tier.preemptible
         if yields and job.remedy is not Remedy.REQUEUE:
             return True
         until = kept.shadow if kept.shadow < NEVER else self.now + self.policy.patience_s
-        return count <= kept.extra or self.now + remaining(job, self.now) <= until
+        return self.now + remaining(job, self.now) <= until
 
     def barred(self, job: Job, count: int) -> Mapping[Pool, int]:
         """The bins that are kept for others who do not let it go first."""

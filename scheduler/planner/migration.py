@@ -188,6 +188,8 @@ class Mover:
 def make_gap(line: Line, job: Job, draft: Draft) -> bool:
     """Move others aside, so that the free devices lie together."""
     size = line.sizes[0]
+    if sum([draft.fleet.free(kind) for kind in line.kinds]) < size.devices:
+        return False
     pools = draft.permitted(job, line.need, size.devices)
     free = sum(pool.free for pool in pools)
     if not pools or free < size.devices:

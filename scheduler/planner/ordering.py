@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from scheduler.planner.decisions import Why
 from scheduler.planner.fairness import Account
+from scheduler.planner.fleet import Pool
 from scheduler.planner.needs import Need, Size, need_of, sizes
 from scheduler.planner.policy import Backfill, Ordering, Policy
 from scheduler.planner.promises import owed, remaining, worked
@@ -43,7 +44,7 @@ class Line:
 
     __slots__ = (
         "account", "at", "blocked_at", "entries", "helpless", "kinds", "looked_at", "need",
-        "signature", "sizes", "structural", "tier",
+        "signature", "sizes", "structural", "tier", "where",
     )  # fmt: skip
 
     def __init__(self, signature: Key, job: Job, account: Account | None, tier: Tier) -> None:
@@ -54,6 +55,8 @@ class Line:
         self.sizes: tuple[Size, ...] = sizes(job)
         self.entries: list[tuple[Key, Job]] = []
         self.kinds: tuple[str, ...] = ()
+        self.where: dict[Pool, int] | None = None
+        """The usable bins that suit it; ``None``: all that have devices of its kinds."""
         self.at = 0
         """How many of its jobs this cycle has placed."""
         self.blocked_at = -1

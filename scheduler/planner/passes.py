@@ -163,10 +163,14 @@ def _mute(draft: Draft) -> bool:
 
 
 def _look(line: Line, draft: Draft) -> None:
-    """Work out once per fleet which kinds suit a line, and whether it can ever run."""
+    """Work out once per fleet which kinds and bins suit a line, and whether it can ever run."""
     line.looked_at = draft.memory.ground
     line.kinds = tuple(sorted({pool.kind for pool in draft.fleet.suiting(line.need)}))
     line.structural = never(line.entries[0][1], line, draft)
+    by_kind, suiting = draft.fleet.by_kind, draft.fleet.suiting(line.need)
+    where = {pool: mask for pool in suiting if (mask := pool.allowed(line.need))}
+    usable = [pool for kind in line.kinds for pool in by_kind[kind]]
+    line.where = None if all(where.get(pool, 0) == pool.usable for pool in usable) else where
 
 
 def serve(line: Line, draft: Draft) -> bool:
@@ -296,9 +300,8 @@ def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
 def _reserve(line: Line, job: Job, draft: Draft) -> None:
     """Keep devices for a job: by counting, or the nodes themselves where only some suit it."""
     kind, least = line.kinds[0], line.sizes[-1].devices
-    pools = [pool for pool in draft.fleet.by_kind[kind] if pool.memory >= line.need.device_memory]
-    where = {pool: mask for pool in pools if (mask := pool.allowed(line.need))}
-    if all(where.get(pool, 0) == pool.usable for pool in draft.fleet.by_kind[kind]):
+    where = line.where
+    if where is None:
         if kind not in draft.reserved:
             draft.reserve(job, kind, least)
         return

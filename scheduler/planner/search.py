@@ -103,7 +103,18 @@ class Search:
 
     def _fewest(self, bin_: Bin, wanted: int) -> tuple[tuple[object, ...], list[Held]] | None:
         """The smallest set on a bin that leaves ``wanted`` devices free, the cheapest of those."""
-        able = [held for held in self.index.on(bin_) if self.pusher.right(held) is not None]
+        here, mask = self.index.on(bin_), bin_.free
+        for held in here:
+            mask |= held_on(held, bin_)
+        if mask.bit_count() < wanted:
+            return None
+        able, mask = [], bin_.free
+        for held in here:
+            if self.pusher.right(held) is not None:
+                able.append(held)
+                mask |= held_on(held, bin_)
+        if mask.bit_count() < wanted:
+            return None
         able.sort(key=lambda held: (-held_on(held, bin_).bit_count(), self._price([held])))
         if len(able) > 12:
             able = able[:12]
