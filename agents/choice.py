@@ -14,11 +14,13 @@ from agents.drivers.base import Driver
 
 def choose_driver(config: Config) -> Driver:
     """The driver by name; ``auto`` is containers where they can be had, else plain processes."""
+    from agents.drivers.process import CHOSEN, ProcessDriver
+
     if config.driver == "fake":
         from agents.drivers.fake import FakeDriver
 
         return FakeDriver(state=config.state)
-    name = agent_name(config)
+    name, why = agent_name(config), CHOSEN
     if config.driver in ("auto", "container"):
         from agents.drivers.container import ContainerDriver
         from agents.toolchain import find
@@ -30,11 +32,10 @@ def choose_driver(config: Config) -> Driver:
             fleet=fleet_of(config),
             underlay=config.underlay,
         )
-        if config.driver == "container" or driver.probe()["run"].able:
+        if config.driver == "container" or (can := driver.probe()["run"]).able:
             return driver
-    from agents.drivers.process import ProcessDriver
-
-    return ProcessDriver(agent=name, state=config.state)
+        why = can.reason
+    return ProcessDriver(agent=name, state=config.state, why=why)
 
 
 def agent_name(config: Config) -> str:

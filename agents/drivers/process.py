@@ -37,16 +37,20 @@ echo "$code" >"$handle/exit.new" && mv "$handle/exit.new" "$handle/exit"
 """
 
 HESITATION_S = 1.0
-NO_CHECKPOINT = "the process driver cannot write memory down; install runc and CRIU 4.2 or newer"
-NO_NETWORK = "plain processes share the node's network; install runc for networks of jobs"
+CHOSEN = "it was chosen by --driver"
 
 
 class ProcessDriver:
-    """Runs tasks as plain processes; pauses them in place by the freezer, else by SIGSTOP."""
+    """Runs tasks as plain processes; pauses them in place by the freezer, else by SIGSTOP.
+
+    ``why`` says why there are no containers instead.
+    """
 
     name = "process"
 
-    def __init__(self, *, agent: str, state: Path) -> None:
+    def __init__(self, *, agent: str, state: Path, why: str = CHOSEN) -> None:
+        self.still = f"the process driver cannot write memory down ({why})"
+        self.shared = f"plain processes share the node's network ({why})"
         self.cgroups = Cgroups(f"tidepool/{agent}")
         self.state = state
         self.users = JobUsers(state)
@@ -59,10 +63,10 @@ class ProcessDriver:
         return {
             "run": Ability(able=True, reason="; ".join(filter(None, (limits, self.users.reason)))),
             "pause": Ability(able=True, reason=pause),
-            "checkpoint": Ability(able=False, reason=NO_CHECKPOINT),
-            "migrate": Ability(able=False, reason=NO_CHECKPOINT),
-            "device_checkpoint": Ability(able=False, reason=NO_CHECKPOINT),
-            "network": Ability(able=False, reason=NO_NETWORK),
+            "checkpoint": Ability(able=False, reason=self.still),
+            "migrate": Ability(able=False, reason=self.still),
+            "device_checkpoint": Ability(able=False, reason=self.still),
+            "network": Ability(able=False, reason=self.shared),
             "profile": self.cgroups.profiles(),
         }
 
@@ -207,11 +211,11 @@ class ProcessDriver:
 
     def dump(self, task: Task, images: Path) -> None:
         """Not in this driver's power."""
-        raise DriverError("checkpoint-unable", f"No checkpoint here: {NO_CHECKPOINT}.")
+        raise DriverError("checkpoint-unable", f"No checkpoint here: {self.still}.")
 
     def restore(self, task: Task, images: Path) -> None:
         """Not in this driver's power."""
-        raise DriverError("checkpoint-unable", f"No restore here: {NO_CHECKPOINT}.")
+        raise DriverError("checkpoint-unable", f"No restore here: {self.still}.")
 
     def stop(self, task: Task, grace_s: float) -> None:
         """SIGTERM, the grace, then SIGKILL until no process is left."""

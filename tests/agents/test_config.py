@@ -85,6 +85,16 @@ def test_drivers_by_name(tmp_path: Path) -> None:
     assert isinstance(choose_driver(config(tmp_path, driver="process")), ProcessDriver)
 
 
+def test_without_root_the_process_driver_says_why_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    driver = choose_driver(config(tmp_path))
+    assert isinstance(driver, ProcessDriver)
+    assert "root" in driver.probe()["checkpoint"].reason
+    assert "root" in driver.probe()["network"].reason
+
+
 def test_an_agent_s_name_is_its_state_folder_s_own(tmp_path: Path) -> None:
     one, other = tmp_path / "one", tmp_path / "other"
     assert agent_name(config(one, node="n")) == agent_name(config(one, node="n"))
