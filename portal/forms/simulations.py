@@ -104,6 +104,12 @@ class SimulationForm(RefusingForm):
         return [(tier, [self[f"{tier.slug}.{name}"] for name in names]) for tier in self.present]
 
     @property
+    def quota_open(self) -> bool:
+        """Whether a quota is tried, or something of it is wrong, and should be seen."""
+        wrong = {"tenant", "reserved", "borrow", "device_kind"} & set(self.errors)
+        return bool(wrong or self["tenant"].value())
+
+    @property
     def tiers_open(self) -> bool:
         """Whether something of the tiers is changed or wrong, and should be seen."""
         if not self.is_bound:

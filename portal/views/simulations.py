@@ -48,8 +48,12 @@ class Measure:
         if len(self.values) < 2 or None in self.values[:2]:
             return ""
         one, other = (float(str(value).replace(",", "")) for value in self.values[:2])
-        if not one or one == other:
-            return "" if one != other else "same"
+        if one == other:
+            return "same"
+        if "%" in str(self.name):
+            return f"{other - one:+.1f} points"
+        if not one:
+            return ""
         return f"{100 * (other - one) / abs(one):+.1f} %"
 
 

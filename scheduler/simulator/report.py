@@ -26,7 +26,7 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None], str], ...] =
     ("Makespan, h", lambda m: m["makespan_s"] / HOUR, "{:,.1f}"),
     ("Allocation, %", lambda m: 100 * m["allocation"], "{:.1f}"),
     ("Utilisation, %", lambda m: 100 * m["utilisation"], "{:.1f}"),
-    ("... until the last arrival, %", lambda m: 100 * m["utilisation_loaded"], "{:.1f}"),
+    ("Utilisation to last arrival, %", lambda m: 100 * m["utilisation_loaded"], "{:.1f}"),
     ("Idle on partly used nodes, %", lambda m: 100 * m["fragmentation"], "{:.1f}"),
     ("Idle while wanted, %", lambda m: 100 * m["blocked"], "{:.1f}"),
     ("Preemptions", lambda m: m["moves"]["preemptions"], "{:,.0f}"),
@@ -39,10 +39,30 @@ ROWS: tuple[tuple[str, Callable[[Mapping[str, Any]], float | None], str], ...] =
 """What the table shows: a name, how to read it from the measures, how to write it."""
 
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem; }
-table { border-collapse: collapse; } th, td { padding: .25rem .8rem; text-align: right; }
-th:first-child, td:first-child { text-align: left; } tr:nth-child(even) { background: #f3f5f7; }
-.figure { height: 24rem; margin: 1.5rem 0; } .quiet { color: #5b6570; }
+:root { color-scheme: light dark; --line: light-dark(#dbe4e6, #24353b); }
+body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 72rem; padding: 0 1rem;
+  background: light-dark(#fff, #131e22); color: light-dark(#10242b, #e6eff1); }
+.wide { overflow-x: auto; } table { border-collapse: collapse; }
+th, td { padding: .25rem .8rem; text-align: right; } tr { border-bottom: 1px solid var(--line); }
+th:first-child, td:first-child { text-align: left; }
+.figure { height: 24rem; margin: 1.5rem 0; } .quiet { color: light-dark(#5b6570, #a3b6bc); }
+"""
+
+DRAW = """
+const dark = matchMedia("(prefers-color-scheme: dark)");
+function draw() {
+  const line = dark.matches ? "#24353b" : "#dbe4e6";
+  for (const [number, { data, layout }] of figures.entries()) {
+    const axis = { gridcolor: line, linecolor: line, zerolinecolor: line };
+    Plotly.react(`figure-${number}`, data, { ...layout,
+      paper_bgcolor: "transparent", plot_bgcolor: "transparent",
+      font: { color: dark.matches ? "#e6eff1" : "#10242b" },
+      xaxis: { ...layout.xaxis, ...axis }, yaxis: { ...layout.yaxis, ...axis },
+    }, { responsive: true, displaylogo: false });
+  }
+}
+dark.addEventListener("change", draw);
+draw();
 """
 
 
@@ -52,17 +72,13 @@ def report(runs: Sequence[Record], *, title: str = "Simulations compared") -> st
 
     drawn = figures(runs)
     places = "".join(f'<div class="figure" id="figure-{n}"></div>' for n in range(len(drawn)))
-    calls = "".join(
-        f"Plotly.newPlot('figure-{n}', {_json(each['data'])}, {_json(each['layout'])},"
-        " {responsive: true, displaylogo: false});"
-        for n, each in enumerate(drawn)
-    )
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{html.escape(title)}</title><style>{STYLE}</style>"
         f"<script>{get_plotlyjs()}</script></head><body><h1>{html.escape(title)}</h1>"
-        f"{_subject(runs)}{_table(runs)}{_promises(runs)}{places}"
-        f"<script>{calls}</script></body></html>\n"
+        f"{_subject(runs)}{_table(runs)}{_promises(runs)}{_costs(runs)}{places}"
+        f"<script>const figures = {_json(drawn)};{DRAW}</script></body></html>\n"
     )
 
 
@@ -109,7 +125,8 @@ def _table(runs: Sequence[Record]) -> str:
             f"<td>{'' if cell is None else form.format(cell)}</td>" for cell in cells
         )
         body += "</tr>"
-    return f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    table = f"<table><thead><tr><th></th>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f'<div class="wide">{table}</div>'
 
 
 def _promises(runs: Sequence[Record]) -> str:
@@ -120,6 +137,24 @@ def _promises(runs: Sequence[Record]) -> str:
         for tier, kept in run["measures"]["promises"].items()
     ]
     return f"<h2>Promises</h2><ul>{''.join(lines)}</ul>" if lines else ""
+
+
+def _costs(runs: Sequence[Record]) -> str:
+    """What moves were taken to cost, once for each way in which the runs differ."""
+    told: dict[str, list[str]] = {}
+    for run in runs:
+        each = run["costs"]
+        rate = f"{each['store_gb_s']:g} GB/s a node" if each["store_gb_s"] else "no time to carry"
+        words = (
+            f"{each['checkpoint_s']:g} s to checkpoint, {each['restore_s']:g} s to restore, {rate},"
+            f" {each['image_gb_per_gpu']:g} GB a device where a job names no image"
+        )
+        told.setdefault(words, []).append(str(run["name"]))
+    lines = [
+        f"<li>{html.escape(words)}{'' if len(told) == 1 else ': ' + html.escape(', '.join(names))}"
+        for words, names in told.items()
+    ]
+    return f"<h2>Moves cost</h2><ul>{'</li>'.join(lines)}</li></ul>"
 
 
 def _layout(title: str, across: str, up: str, **more: object) -> dict[str, Any]:

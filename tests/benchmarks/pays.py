@@ -1,11 +1,11 @@
 """What preemption, migration, elasticity and sensitivity bring, one added after another.
 
 ``python -m tests.benchmarks.pays --json [--part remedies|borrowing|promises] [--jobs N] [--seeds S]
-[--whole] [--trace philly|openb] [--load L]``, costs on, three loads.
+[--long] [--trace philly|openb] [--load L]``, costs on, three loads.
 
 Excerpts (as a rule): for each seed other 1,000 consecutive jobs of at most half a day, on 128 GPUs;
-tiers, elastic bounds and models are drawn by the seed. ``--whole``: all of Philly on 512 GPUs, and
-openb's jobs of at most a day on every twelfth of its own nodes, with its kinds, CPUs and tiers.
+tiers, elastic bounds and models are drawn by the seed. ``--long``: jobs of at most a day, 8,000 of
+Philly on 512 GPUs, and all of openb on every twelfth of its own nodes, with its kinds, CPUs, tiers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scheduler.simulator.synthetic import dressed
 from tests.benchmarks.published import figure, traces
 
 NODES, GPUS = 16, 8
-WHOLE_NODES = 64
+LONG_NODES, LONG_JOBS = 64, 8000
 HALF_DAY, DAY = 43_200, 86_400
 EVERY_NTH = 12
 """Of openb's nodes, so that its 7,000 jobs fill the fleet."""
@@ -79,14 +79,16 @@ def excerpt(trace: Trace, jobs: int, seed: int, models: Sequence[str]) -> Subjec
     return Subject(tiers, grid(NODES), profiled=True)
 
 
-def whole(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
-    """All of a trace, on nodes of its own kind where it has a list of them."""
+def lengthy(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
+    """Many jobs of at most a day, on nodes of the trace's own where it has a list of them."""
+    short = tuple(each for each in trace.arrivals if 0 < each.duration_s < DAY)
     if trace.name == "philly":
-        full = dressed(trace, seed=seed, tiers=TIERS, elastic=0.5, models=models)
-        return Subject(full, grid(WHOLE_NODES), profiled=True)
+        begin = len(short) // 3 + (seed - 1) * LONG_JOBS
+        cut = replace(trace, arrivals=short[begin : begin + LONG_JOBS])
+        tiers = dressed(cut, seed=seed, tiers=TIERS, elastic=0.5, models=models)
+        return Subject(tiers, grid(LONG_NODES), profiled=True)
     every = read_fleet(traces() / "openb" / "openb_node_list_gpu_node.csv")
     fleet = replace(every, name="openb/12", nodes=every.nodes[::EVERY_NTH])
-    short = tuple(each for each in trace.arrivals if 0 < each.duration_s < DAY)
     cut = replace(trace, arrivals=short)
     return Subject(dressed(cut, seed=seed, elastic=0.5), fleet, profiled=False)
 
@@ -198,7 +200,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object a line (always so)")
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--long", action="store_true")
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
     parser.add_argument("--trace", choices=sorted(FILES), action="append")
     parser.add_argument("--load", type=float, action="append")
@@ -209,8 +211,8 @@ def main() -> None:
         for name in options.trace or FILES:
             trace = replace(read_trace(traces() / FILES[name]), name=name)
             several = [
-                whole(trace, seed, models)
-                if options.whole
+                lengthy(trace, seed, models)
+                if options.long
                 else excerpt(trace, options.jobs, seed, models)
                 for seed in range(1, options.seeds + 1)
             ]

@@ -43,7 +43,8 @@ def test_runs_are_kept_and_shown_beside_later_ones(trace: Path, tmp_path: Path):
     page = (tmp_path / "b" / "report.html").read_text()
     assert "pool-fifo" in page
     assert "pool-sjf" in page
-    assert "Plotly.newPlot" in page
+    assert "Plotly.react(" in page
+    assert "0 s to checkpoint, 0 s to restore, no time to carry" in page
     assert "<script src" not in page
     rows = (tmp_path / "a" / "pool-fifo" / "jobs.csv").read_text().splitlines()
     assert len(rows) == 4

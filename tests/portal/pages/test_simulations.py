@@ -21,7 +21,8 @@ def nobody_plays(monkeypatch: pytest.MonkeyPatch, settings: Any, tmp_path: Path)
 
 def make(root: User, **fields: Any) -> Simulation:
     told = {"title": "more nodes", "days": 7, "state": "done", "runs": ["as it is", "changed"]}
-    table = [["Jobs finished", "1,000", "1,100"], ["Wait p99, h", None, "2.00"]]
+    table = [["Jobs finished", "1,000", "1,100"], ["Wait p99, h", None, "2.00"],
+             ["Idle while wanted, %", "0.3", "0.9"]]  # fmt: skip
     return Simulation.objects.create(owner=root, **{**told, "table": table, **fields})
 
 
@@ -110,7 +111,16 @@ def test_two_runs_are_compared(browser: Browser, root: User) -> None:
     figures = [{"data": [], "layout": {"title": {"text": "Waiting time"}}}]
     done = make(root, figures=figures, detail="12 jobs.")
     page = browser(root).get(f"/what-if/{done.id}/").content.decode()
-    for words in ("As it is", "Changed", "1,100", "+10.0 %", "—", "12 jobs.", "Done"):
+    for words in (
+        "As it is",
+        "Changed",
+        "1,100",
+        "+10.0 %",
+        "—",
+        "+0.6 points",
+        "12 jobs.",
+        "Done",
+    ):
         assert words in page, words
     assert "<progress" not in page
     assert browser(root).get(f"/what-if/{done.id}/charts/").json() == {"figures": figures}
