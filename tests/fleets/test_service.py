@@ -30,15 +30,19 @@ def watched(fleet: HostFleet, service: Service) -> Iterator[Ticks]:
         ticks.close()
 
 
-def test_connections_outlive_moves_over_a_slow_wire_and_checkpoints(
+def test_connections_outlive_moves_resizes_a_slow_wire_and_checkpoints(
     host_fleet: HostFleet, ana: Fleet
 ) -> None:
-    service = Service(ana, replicas=3)
+    service = Service(ana, replicas=3, fewest_devices=1)
     service.wait_for_step(5)
     with watched(host_fleet, service) as ticks:
         ticks.look()
         assert not service.migrate()["called_off"]
         service.wait_for_more()
+        for devices in (1, 3):
+            assert not service.resize(devices)["called_off"]
+            service.wait_for_more()
+            ticks.look()
         ticks.look()
         first = service.checkpoint()
         for name in service.nodes():

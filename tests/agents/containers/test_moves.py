@@ -15,6 +15,7 @@ from agents.drivers.container import ContainerDriver
 from agents.protocol import Network
 from tests.agents.containers.conftest import MakeDriver, MakeTask, ended, lines, python
 from tests.agents.contract import until
+from tests.fleets.disk import SmallDisk
 
 pytestmark = [pytest.mark.criu, pytest.mark.slow]
 
@@ -204,6 +205,23 @@ def test_a_dump_that_fails_leaves_it_untouched(
         driver.dump(task, images)
     assert failure.value.id == "dump-failed"
     assert driver.inspect(task).state == "frozen"
+    seen = len(lines(task))
+    driver.thaw(task)
+    until(lambda: len(lines(task)) > seen)
+
+
+def test_a_dump_onto_a_full_disk_says_so_and_the_command_runs_on(
+    driver: ContainerDriver, make_task: MakeTask, tmp_path: Path
+) -> None:
+    task = make_task(*python(TRAIN), "100000", "0.01")
+    driver.start(task)
+    until(lambda: len(lines(task)) > 3)
+    with SmallDisk(tmp_path / "images", size=1024**2):
+        driver.freeze(task)
+        with pytest.raises(DriverError) as failure:
+            driver.dump(task, tmp_path / "images")
+        assert failure.value.id == "disk-full"
+        assert driver.inspect(task).state == "frozen"
     seen = len(lines(task))
     driver.thaw(task)
     until(lambda: len(lines(task)) > seen)
