@@ -32,7 +32,7 @@ def database(url: str) -> dict[str, Any]:
     parts = urlsplit(url)
     if parts.scheme == "sqlite":
         return {
-            "ENGINE": "django.db.backends.sqlite3",
+            "ENGINE": "portal.sqlite",
             "NAME": unquote(parts.path)[1:] if parts.path != "/:memory:" else ":memory:",
             "CONN_MAX_AGE": 60,  # opening runs all these pragmas
             "OPTIONS": {

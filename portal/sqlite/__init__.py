@@ -1,0 +1,1 @@
+"""Django's SQLite, with writers that queue; named as ``ENGINE`` of the database."""
