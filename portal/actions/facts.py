@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Mapping
 
-from django.db import OperationalError
 from django.utils import timezone
 
 from agents.protocol import Facts, ReplicaFact
-from portal.actions.locking import locked_jobs
+from portal.actions.locking import in_bulk, locked_jobs
 from portal.actions.placing import PRESENT, present_placement
 from portal.actions.prefetching import note_fetched
 from portal.actions.profiling import keep_profile
 from portal.actions.settling import step
 from portal.models import Job, PlacedReplica
 
-log = logging.getLogger(__name__)
-
 FIELDS = (
     "state", "exit_code", "error", "detail", "checkpoint", "manifest", "outputs", "phases",
     "bytes_raw", "bytes_new", "bytes_stored", "started_at", "stopped_at", "profile",
 )  # fmt: skip
-AT_ONCE = 64
-"""Jobs settled in one transaction: others wait for its end, on SQLite every other writer."""
-
 Reported = Mapping[tuple[int, int, int], ReplicaFact]
 """Facts by job, rank and epoch."""
 
@@ -38,18 +31,7 @@ def accept_facts(node_id: int, facts: Facts) -> None:
     touched = _touched(node_id, reported)
     if facts.prefetched:
         touched |= note_fetched(node_id, facts.prefetched)
-    jobs = sorted(touched)
-    for first in range(0, len(jobs), AT_ONCE):
-        some = jobs[first : first + AT_ONCE]
-        try:
-            _accept(node_id, reported, some)
-        except OperationalError:
-            raise
-        except Exception:
-            if len(some) == 1:
-                raise
-            log.exception("the facts of node %d are taken job by job", node_id)
-            _accept_one_by_one(node_id, reported, some)
+    in_bulk(touched, lambda ids: _accept(node_id, reported, ids))
 
 
 def _touched(node_id: int, reported: Reported) -> set[int]:
@@ -98,14 +80,3 @@ def _write(node_id: int, reported: Reported, job: Job) -> None:
             seat.save(update_fields=changed)
         if "profile" in changed and fact.profile is not None:
             keep_profile(job, seat, fact.profile)
-
-
-def _accept_one_by_one(node_id: int, reported: Reported, ids: Collection[int]) -> None:
-    """One job's facts that cannot be taken must not hold up the others'."""
-    for id in ids:
-        try:
-            _accept(node_id, reported, [id])
-        except OperationalError:
-            raise
-        except Exception:
-            log.exception("what node %d says of job %d cannot be taken", node_id, id)

@@ -2,12 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+
+from django.db import OperationalError
 
 from portal.choices import PlacementState
 from portal.models import Job, Placement, Tenant, Tier
 from portal.unit import unit
+
+log = logging.getLogger(__name__)
+
+AT_ONCE = 64
+"""Jobs in one transaction: others wait for its end, on SQLite every other writer."""
+
+
+def in_bulk(ids: Iterable[int], act: Callable[[list[int]], object]) -> None:
+    """Have ``act`` do with many jobs what it does in one transaction, some at a time.
+
+    Those whose transaction fails are taken one by one, so that one job's trouble is not the
+    others'. The last failure is raised once all were tried; ``OperationalError`` at once.
+    """
+    jobs = sorted(set(ids))
+    failures: list[Exception] = []
+    for first in range(0, len(jobs), AT_ONCE):
+        some = jobs[first : first + AT_ONCE]
+        try:
+            act(some)
+        except OperationalError:
+            raise
+        except Exception as failure:
+            if len(some) == 1:
+                failures.append(failure)
+            else:
+                log.warning("%d jobs are taken one by one: %r", len(some), failure)
+                failures += _one_by_one(some, act)
+    if failures:
+        raise failures[-1]
+
+
+def _one_by_one(ids: list[int], act: Callable[[list[int]], object]) -> Iterator[Exception]:
+    for id in ids:
+        try:
+            act([id])
+        except OperationalError:
+            raise
+        except Exception as failure:
+            log.exception("job %d is left as it is", id)
+            yield failure
 
 
 @contextmanager

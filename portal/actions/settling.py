@@ -16,7 +16,7 @@ from portal.actions.accounting import account
 from portal.actions.checkpoints import commit_checkpoint
 from portal.actions.ending import end_job, finish_leaving, settle_failure, settle_success
 from portal.actions.leaving import call_off, leave, may_leave, stop
-from portal.actions.locking import locked_job
+from portal.actions.locking import in_bulk, locked_job, locked_jobs
 from portal.actions.placing import activate, end_placement, held_placement, present_placement, want
 from portal.actions.prefetching import is_ready
 from portal.actions.receipts import note_resumed, note_stopped
@@ -206,5 +206,10 @@ def settle_all(now: datetime | None = None) -> None:
         state=PlacementState.ACTIVE, want=Want.RUNNING, job__state=JobState.RUNNING,
         job__pause_asked=False, ahead_since=None,
     ).exclude(state=PlacementState.PARKED)  # fmt: skip
-    for id in list(restless.values_list("job_id", flat=True).distinct()):
-        settle(id, now)
+    in_bulk(restless.values_list("job_id", flat=True), lambda ids: _settle_some(ids, now))
+
+
+def _settle_some(ids: list[int], now: datetime) -> None:
+    with locked_jobs(ids) as jobs:
+        for job in jobs:
+            step(job, now)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
-from channels.db import DatabaseSyncToAsync
+from channels.consumer import get_handler_name
 from channels.generic.websocket import AsyncWebsocketConsumer
-from django.db import OperationalError
+from django.db import OperationalError, close_old_connections
 
 from agents.protocol import (
     SUBPROTOCOL,
@@ -44,7 +44,15 @@ UNAUTHORISED, SUPERSEDED, MALFORMED = 4401, 4409, 4400
 
 async def in_thread(act: Callable[..., Any], *args: Any) -> Any:
     """Run blocking code in a pool thread; one thread for all would queue every node."""
-    return await DatabaseSyncToAsync(act, thread_sensitive=False)(*args)
+    return await asyncio.get_running_loop().run_in_executor(None, _connected, act, args)
+
+
+def _connected(act: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+    close_old_connections()
+    try:
+        return act(*args)
+    finally:
+        close_old_connections()
 
 
 def bearer_of(scope: Mapping[str, Any]) -> str:
@@ -101,6 +109,10 @@ class AgentConsumer(AsyncWebsocketConsumer):
     greeted = False
     heard_at = 0.0
     sent = -1
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """Hand a message on at once; Channels would first close old connections in a thread."""
+        await getattr(self, get_handler_name(message))(message)
 
     async def connect(self) -> None:
         node = await in_thread(node_of, bearer_of(self.scope))

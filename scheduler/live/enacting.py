@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import datetime
 
-from django.db import OperationalError
-
 from portal.actions.leaving import leave
-from portal.actions.locking import locked_job, locked_jobs
+from portal.actions.locking import in_bulk, locked_job, locked_jobs
 from portal.actions.placing import held_placement, place, place_all, present_placement
 from portal.actions.prefetching import worthwhile
 from portal.choices import JobState, MoveKind, PlacementState, Then
@@ -18,11 +15,6 @@ from portal.models import Decision, Job, Node
 from portal.unit import unit
 from scheduler import planner
 from scheduler.live.naming import device_row, job_row
-
-log = logging.getLogger(__name__)
-
-AT_ONCE = 64
-"""Jobs placed in one transaction: others wait for its end, on SQLite every other writer."""
 
 SENTENCES_A_CYCLE = 500
 """Holds whose numbers changed are rewritten at most so many at a time; new reasons always."""
@@ -45,8 +37,8 @@ def enact(plan: planner.Plan, now: datetime) -> None:
                 _move(decision, MoveKind.MIGRATE, decision.seats, nodes, now)
             case planner.Resize():
                 _move(decision, MoveKind.RESIZE, decision.seats, nodes, now)
-    for first in range(0, len(arrivals), AT_ONCE):
-        _place_some(arrivals[first : first + AT_ONCE], nodes, now)
+    coming = {job_row(arrival.job): arrival for arrival in arrivals}
+    in_bulk(coming, lambda ids: _place({id: coming[id] for id in ids}, nodes, now))
     _hold(holds, now)
 
 
@@ -129,27 +121,12 @@ def _move(
             job.save(update_fields=["reason", "reason_numbers", "sentence"])
 
 
-def _place_some(arrivals: list[planner.Place], nodes: dict[str, int], now: datetime) -> None:
-    """Place them in one transaction; if that cannot be, each in its own."""
-    try:
-        _place(arrivals, nodes, now)
-    except OperationalError:
-        raise
-    except Exception:
-        if len(arrivals) == 1:
-            raise
-        log.exception("%d jobs are placed one by one", len(arrivals))
-        for arrival in arrivals:
-            _place_some([arrival], nodes, now)
-
-
-def _place(arrivals: Sequence[planner.Place], nodes: dict[str, int], now: datetime) -> None:
-    by_job = {job_row(arrival.job): arrival for arrival in arrivals}
-    with locked_jobs(by_job) as jobs:
+def _place(arrivals: dict[int, planner.Place], nodes: dict[str, int], now: datetime) -> None:
+    with locked_jobs(arrivals) as jobs:
         wishes = []
         for job in jobs:
             if _may_come(job):
-                arrival = by_job[job.id]
+                arrival = arrivals[job.id]
                 _note(job, "place", arrival.why, now)
                 job.save(update_fields=["reason", "reason_numbers", "sentence"])
                 wishes.append((job, _rows(arrival.seats, nodes)))

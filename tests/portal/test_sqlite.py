@@ -22,6 +22,7 @@ WRITERS, EACH = 4, 25
 def path(tmp_path: Path) -> Iterator[Path]:
     path = tmp_path / "counts.sqlite3"
     with sqlite3.connect(path) as rows:
+        rows.execute("pragma journal_mode=wal")
         rows.execute("create table counts (number integer)")
         rows.execute("insert into counts values (0)")
     rows.close()

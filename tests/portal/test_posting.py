@@ -1,0 +1,55 @@
+"""Messages to groups go to the broker together, under the names that Channels listens to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from redis.client import PubSub
+
+from portal import connections
+from portal.broker import broker as client
+from portal.posting import post, send_all
+
+
+@pytest.fixture
+def layer(broker: None, settings: Any) -> Any:
+    settings.CHANNEL_LAYERS = {"default": connections.channel_layer(settings.REDIS_URL)}
+    return get_channel_layer()
+
+
+@pytest.fixture
+def heard(layer: Any) -> Iterator[PubSub]:
+    listening = client().pubsub()
+    listening.psubscribe("*")
+    assert listening.get_message(timeout=20)["type"] == "psubscribe"
+    yield listening
+    listening.close()
+
+
+def following(heard: PubSub) -> tuple[bytes, bytes]:
+    message = heard.get_message(timeout=20)
+    assert message is not None
+    return message["channel"], message["data"]
+
+
+def test_a_post_is_what_channels_itself_would_send(layer: Any, heard: PubSub) -> None:
+    message = {"type": "event", "event": {"kind": "node", "node": "n1"}}
+    async_to_sync(layer.group_send)("fleet", message)
+    theirs = following(heard)
+    post("fleet", message)
+    channel, packed = following(heard)
+    assert channel == theirs[0]
+    assert layer.deserialize(packed) == layer.deserialize(theirs[1]) == message
+
+
+def test_of_what_is_said_twice_only_the_last_is_sent(layer: Any, heard: PubSub) -> None:
+    first, second = {"type": "event", "event": "a"}, {"type": "event", "event": "b"}
+    send_all([("g", first), ("h", first), ("g", second), ("g", first)])
+    sent = [following(heard) for _ in range(3)]
+    said = [(channel.rpartition(b"__")[2], layer.deserialize(packed)) for channel, packed in sent]
+    assert said == [(b"h", first), (b"g", second), (b"g", first)]
+    assert heard.get_message(timeout=0.01) is None
