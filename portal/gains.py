@@ -69,32 +69,24 @@ def sentence_of(profile: Profile) -> str:
     paces = {cpus: pace for cpus, pace, *_ in profile.points}
     if not paces:
         return "Nothing was measured."
-    share, best = profile.share, max(paces.values())
-    enough = min(cpus for cpus, pace in paces.items() if pace >= ENOUGH * best)
-    least = min(paces)
+    share, least = profile.share, min(paces)
+    enough = min(cpus for cpus, pace in paces.items() if pace >= ENOUGH * max(paces.values()))
+
+    def told(cpus: float) -> str:
+        return f"{_percent(paces[cpus])} of its speed with {_percent(cpus / share)} of its CPUs"
+
     if enough > share:
-        gained = paces[enough] - 1
         return (
-            f"This job would be {gained:.0%} faster with {_cpus(enough)} a replica than with its "
-            f"share of {share:g}."
-        )
-    if enough == least and least < share:
-        return (
-            f"This job gains nothing beyond {_cpus(enough)} a replica: {paces[enough]:.0%} of its "
-            f"speed with {enough / share:.0%} of its CPUs."
+            f"This job would be {_percent(paces[enough] - 1)} faster with {_cpus(enough)} a "
+            f"replica than with its share of {share:g}."
         )
     if enough < share:
-        return (
-            f"This job gains nothing beyond {_cpus(enough)} a replica: {paces[enough]:.0%} of its "
-            f"speed with {enough / share:.0%} of its CPUs, {paces[least]:.0%} with "
-            f"{least / share:.0%}."
-        )
+        steeper = f", {_percent(paces[least])} with {_percent(least / share)}"
+        more = steeper if least < enough else ""
+        return f"This job gains nothing beyond {_cpus(enough)} a replica: {told(enough)}{more}."
     if least == share:
         return f"Its share is {_cpus(share)} a replica; less was too little to measure."
-    return (
-        f"This job needs its whole share of {_cpus(share)} a replica: {paces[least]:.0%} of its "
-        f"speed with {least / share:.0%} of them."
-    )
+    return f"This job needs its whole share of {_cpus(share)} a replica: {told(least)}."
 
 
 def plain(profile: Profile) -> Mapping[str, Any]:
@@ -140,3 +132,7 @@ def known_of(job: Job) -> dict[str, Any]:
 
 def _cpus(amount: float) -> str:
     return f"{amount:g} CPU" if amount == 1 else f"{amount:g} CPUs"
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:.0f} %"

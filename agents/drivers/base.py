@@ -75,6 +75,8 @@ class Strain:
     """Periods of the CPU quota in which it wanted to run."""
     held_back: int = 0
     """Those of them in which it was stopped at its quota."""
+    waited_s: float | None = None
+    """Seconds that its living threads were ready and did not run; ``None`` where it is hidden."""
     memory: int = 0
     """Bytes held besides cached files."""
     cached: int = 0

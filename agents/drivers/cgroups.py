@@ -184,6 +184,7 @@ class Cgroups:
             memory=self.memory(key),
             cached=memory.get("total_active_file", memory.get("active_file", 0))
             + memory.get("total_inactive_file", memory.get("inactive_file", 0)),
+            waited_s=seconds_waited(self.processes(key)),
             read=bytes_read(self.processes(key)),
         )
 
@@ -266,3 +267,18 @@ def bytes_read(pids: list[int]) -> int | None:
             return None
         total += int(lines[0].partition(":")[2])
     return total
+
+
+def seconds_waited(pids: list[int]) -> float | None:
+    """How long the threads of these processes were ready and waited for a core; ``None``: hidden.
+
+    Waiting at the quota counts too.
+    """
+    if not Path("/proc/self/schedstat").exists():
+        return None
+    total = 0
+    for pid in pids:
+        for file in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+            with contextlib.suppress(OSError, IndexError, ValueError):
+                total += int(file.read_text().split()[1])
+    return total / 1e9

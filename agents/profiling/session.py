@@ -2,7 +2,8 @@
 
 What is measured is work that a step always costs the same of, so that its rate is the pace: busy
 time of the GPUs that the replica holds, else its CPU time. A replica that was never stopped at its
-quota had all that it wanted, and its pace is whole whatever the rates say.
+quota had all that it wanted, and its pace is whole whatever the rates say; unless it waited for
+cores that others used, which tells nothing.
 
 A program that waits by spinning uses CPU time without getting on. Where it is held back it seems to
 lose as much as it is held back, which is the most it can lose: such an error gives it more CPUs
@@ -28,6 +29,8 @@ STEADY = 0.2
 TRIES = 3
 HELD_BACK = 0.02
 """Part of the periods below which a replica counts as not held back."""
+CROWDED = 0.1
+"""Part of the time it wants to run, and CPUs, that it may wait for cores that others use."""
 HUNGRY = 0.8
 """Part of its share that a replica must use before it is tried with more."""
 IDLE_DEVICE = 0.02
@@ -70,6 +73,15 @@ class Window:
     """CPUs."""
     busy: float | None
     held_back: float
+    waited: float
+    """CPUs that it would have used besides, had there been a core; at its quota or beyond it."""
+
+    @property
+    def crowded(self) -> bool:
+        """Whether others on the node, not its quota, kept it from running."""
+        if self.held_back >= HELD_BACK or self.used >= (1 - CROWDED) * self.cpus:
+            return False
+        return self.waited > max(CROWDED * (self.used + self.waited), CROWDED * self.cpus)
 
 
 async def measure(
@@ -129,10 +141,13 @@ class _Session:
 
     async def _pace(self, amount: float) -> float:
         """The pace with this amount, between two windows at the whole share that agree."""
+        crowded = False
         for _ in range(TRIES):
             first = self.whole
             window = await self._measure(amount)
             last = await self._measure(self._share)
+            if crowded := first.crowded or window.crowded or last.crowded:
+                continue
             content = max(first.used, last.used) <= amount and window.held_back < HELD_BACK
             if content and amount < self._share:
                 return 1.0
@@ -140,6 +155,10 @@ class _Session:
             if abs(before - after) <= STEADY * max(before, after):
                 ratio = self._rate(window) / ((before + after) / 2) if before + after > 0 else 1.0
                 return min(1.0, ratio) if amount < self._share else max(1.0, ratio)
+        if crowded:
+            raise UnsteadyError(
+                "Others used the node's CPUs that it wanted, so nothing can be told."
+            )
         raise UnsteadyError(
             f"Its pace changed by more than {STEADY:.0%} by itself, {TRIES} times in a row."
         )
@@ -168,6 +187,7 @@ class _Session:
             used=max(0.0, after.cpu_s - before.cpu_s) / seconds,
             busy=sum(told) / len(told) if len(told) == LOOKS else None,
             held_back=(after.held_back - before.held_back) / periods if periods > 0 else 0.0,
+            waited=max(0.0, (after.waited_s or 0.0) - (before.waited_s or 0.0)) / seconds,
         )
         self._windows[cpus] = window
         return window

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from portal.drawings.figures import share as portion
 from scheduler.planner.sensitivity import Matrix
 
 WIDTH, HEIGHT = 320, 120
@@ -30,7 +31,7 @@ def draw_grid(matrix: Matrix) -> Grid:
     rows = []
     for column in reversed(range(len(matrix.memory))):
         paces = [row[column] for row in matrix.paces]
-        cells = [(round(LEVELS * pace / best), f"{pace:.0%}") for pace in paces]
+        cells = [(round(LEVELS * pace / best), portion(pace, 1.0)) for pace in paces]
         rows.append((matrix.memory[column], cells))
     return Grid(cpus=[f"{cpus:g}" for cpus in matrix.cpus], rows=rows)
 
@@ -51,7 +52,7 @@ def draw_pace(
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * pace / top, 1)
 
     corners = [(x(cpus), y(pace)) for cpus, pace, *_ in points]
-    label = ", ".join(f"{pace:.0%} with {cpus:g} CPUs" for cpus, pace, *_ in points)
+    label = ", ".join(f"{portion(pace, 1.0)} with {cpus:g} CPUs" for cpus, pace, *_ in points)
     return format_html(
         '<svg class="pace" role="img" aria-label="Pace: {}" viewBox="0 0 {} {}">{}{}{}{}{}</svg>',
         label,
@@ -67,7 +68,7 @@ def draw_pace(
             "",
             '<circle cx="{}" cy="{}" r="3.5"><title>{} CPUs: {} of its speed</title></circle>',
             (
-                (left, high, f"{point[0]:g}", f"{point[1]:.0%}")
+                (left, high, f"{point[0]:g}", portion(point[1], 1.0))
                 for (left, high), point in zip(corners, points, strict=True)
             ),
         ),
@@ -81,7 +82,10 @@ def _levels(y: Callable[[float], float], top: float) -> SafeString:
         "",
         '<line class="level" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>'
         '<text x="{3}" y="{4}" text-anchor="end">{5}</text>',
-        ((LEFT, WIDTH - RIGHT, y(mark), LEFT - 6, y(mark) + 4, f"{mark:.0%}") for mark in marks),
+        (
+            (LEFT, WIDTH - RIGHT, y(mark), LEFT - 6, y(mark) + 4, portion(mark, 1.0))
+            for mark in marks
+        ),
     )
 
 

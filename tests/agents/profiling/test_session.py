@@ -32,7 +32,9 @@ class Played:
         device: float | None = None,
         idle: float = 8.0,
         ends_at: float = 1e9,
+        crowd: float = 0.0,
     ) -> None:
+        self.crowd, self.waited_s = crowd, 0.0
         self.demand, self.mood, self.spins, self.device = demand, mood, spins, device
         self.idle, self.ends_at = idle, ends_at
         self.cpus, self.now, self.wanted = 0.0, 0.0, demand
@@ -45,7 +47,7 @@ class Played:
     async def look(self) -> Strain:
         return Strain(
             at=self.now, cpu_s=self.cpu_s, periods=self.periods, held_back=self.held_back,
-            cached=7, read=int(100 * self.now),
+            waited_s=self.waited_s, cached=7, read=int(100 * self.now),
         )  # fmt: skip
 
     async def busy(self) -> float | None:
@@ -56,9 +58,11 @@ class Played:
         if self.now > self.ends_at:
             raise DisturbedError
         wanted = max(self.wanted, self.cpus) if self.spins else self.wanted
-        self.cpu_s += seconds * min(wanted, self.cpus)
+        had = min(wanted, self.cpus) * (1 - self.crowd)
+        self.cpu_s += seconds * had
+        self.waited_s += seconds * (wanted - had)
         self.periods += int(seconds * 100)
-        self.held_back += int(seconds * 100) if self.wanted > self.cpus else 0
+        self.held_back += int(seconds * 100) if wanted > self.cpus and not self.crowd else 0
 
     async def spare(self) -> float:
         return self.idle
@@ -122,3 +126,9 @@ async def test_it_breaks_off_as_soon_as_something_else_is_wanted() -> None:
     with pytest.raises(DisturbedError):
         await profile(bench)
     assert bench.now < 3.0 + WINDOW_S
+
+
+async def test_whoever_waits_for_cores_that_others_use_is_not_called_content() -> None:
+    with pytest.raises(UnsteadyError, match="Others used"):
+        await profile(Played(100.0, crowd=0.9))
+    assert set(paces(await profile(Played(0.5, crowd=0.05))).values()) == {1.0}

@@ -32,7 +32,7 @@ def test_it_tells_the_gain_in_a_sentence_a_curve_and_a_grid(
     measure(job)
     shown = panel(browser, alice, job)
     assert "gains nothing beyond 2 CPUs a replica" in shown
-    assert "98% with 2 CPUs" in shown
+    assert "98 % with 2 CPUs" in shown
     assert shown.count("<tr>") == 4, "a head and three amounts of memory"
     place(job, node).replicas.update(cpus=2.0)
     assert "now: 2" in panel(browser, alice, job)
