@@ -8,7 +8,10 @@ from rich.console import Console
 from rich.table import Table
 
 from portal.demo.story import Account, Outcome
+from portal.drawings.bars import in_order
 
+BRIEF_S = 0.05
+"""Phases that took less are left out."""
 COLUMNS = (
     "Job",
     "Tier",
@@ -49,8 +52,8 @@ def describe(account: Account) -> tuple[str, ...]:
 
 
 def phases(receipt: dict[str, Any]) -> str:
-    told = receipt["phases"].items()
-    return " ".join(f"{name} {value:.2f}" for name, value in told if isinstance(value, int | float))
+    told = in_order(receipt["phases"]).items()
+    return ", ".join(f"{name} {value:.2f}" for name, value in told if value >= BRIEF_S)
 
 
 def seconds(value: float | None) -> str:

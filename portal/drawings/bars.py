@@ -7,6 +7,9 @@ from collections.abc import Mapping
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+PHASES = ("gate", "freeze", "capture", "device", "dump", "store", "prepare", "launch", "fetch",
+          "restore", "resume")  # fmt: skip
+
 
 def draw_quota(*, used: int, reserved: int, limit: int | None, label: str) -> SafeString:
     """Draw what a tenant uses of its reserve, and beyond it what it borrows.
@@ -39,8 +42,16 @@ def draw_promise(*, fraction: float, promise: float, label: str) -> SafeString:
     )
 
 
+def in_order(phases: Mapping[str, float]) -> dict[str, float]:
+    """Phases as they follow one another; a database need not keep the order they came in."""
+    known = {name: place for place, name in enumerate(PHASES)}
+    names = sorted(phases, key=lambda name: (known.get(name, len(known)), name))
+    return {name: phases[name] for name in names}
+
+
 def draw_phases(phases: Mapping[str, float]) -> SafeString:
     """Draw what a move's seconds went to, one piece a phase, in their order."""
+    phases = in_order(phases)
     whole = sum(phases.values())
     if whole <= 0:
         return SafeString("")

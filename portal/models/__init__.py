@@ -11,6 +11,7 @@ from portal.models.nodes import Device, Node, Partition
 from portal.models.placements import PlacedReplica, Placement
 from portal.models.profiles import Profile
 from portal.models.promises import Promise
+from portal.models.saved import SavedView
 from portal.models.simulations import Simulation
 from portal.models.tenants import Membership, Quota, Tenant, Tier
 from portal.models.uploads import Upload
@@ -36,6 +37,7 @@ __all__ = [
     "Profile",
     "Promise",
     "Quota",
+    "SavedView",
     "Settings",
     "Simulation",
     "Tenant",

@@ -22,6 +22,7 @@ register.simple_tag(icons.icon, name="icon")
 register.filter("size", figures.size)
 register.filter("span", figures.span)
 register.simple_tag(figures.count, name="count")
+register.filter("in_order", bars.in_order)
 register.filter("phase_bar", bars.draw_phases)
 register.simple_tag(figures.share, name="share")
 

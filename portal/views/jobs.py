@@ -12,12 +12,14 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from portal.access import access_job, may_manage, visible_tenants
+from portal.actions.saving import query_of
 from portal.choices import ENDED_STATES, JobState, PlacementState
 from portal.drawings.pace import draw_grid, draw_pace
 from portal.gains import known_of, matrix_of, profile_of, sentence_of
 from portal.models import Job, Move, PlacedReplica, Placement, Tier
 from portal.querysets import JobQuerySet
 from portal.views.life import draw_life, standing_moves
+from portal.views.saved import describe_views
 from portal.views.steering import possible_acts
 from portal.views.use import describe_use
 from portal.views.visitors import Visitor, numbered, signed_in
@@ -62,6 +64,7 @@ def jobs(request: Visitor) -> HttpResponse:
         "groups": count_states(visible),
         "tenants": visible_tenants(request.user),
         "tiers": Tier.objects.all(),
+        **describe_views(request, query_of(request.GET.dict())),
     }
     return render(request, "jobs/list.html", context)
 

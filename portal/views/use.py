@@ -77,4 +77,6 @@ def figure(
 def tell(field: str, value: float) -> str:
     if field == "utilisation":
         return f"{100 * value:.0f} %"
-    return f"{value:.1f}" if field == "cpus" else size(value)
+    if field == "cpus":
+        return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return size(value)

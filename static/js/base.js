@@ -120,13 +120,21 @@ if (location.hash === "#search") document.querySelector("[data-search]")?.focus(
 const zone = document.getElementById("browser-zone");
 if (zone) zone.value = Intl.DateTimeFormat().resolvedOptions().timeZone;
 
-/** Have a panel fetch itself anew, at most once a second each. */
+// A panel must not change under a finger: what was pressed would be gone before it is let go.
+let pressed = null;
+document.addEventListener("pointerdown", (event) => { pressed = event.target; });
+for (const end of ["pointerup", "pointercancel"]) {
+  document.addEventListener(end, () => setTimeout(() => { pressed = null; }), true);
+}
+
+/** Have a panel fetch itself anew, at most every 400 ms, and not while something in it is pressed. */
 const due = new Map();
 export function refresh(id) {
   if (due.has(id) || !document.getElementById(id)) return;
   due.set(id, setTimeout(() => {
     due.delete(id);
     const panel = document.getElementById(id);
+    if (pressed && panel?.contains(pressed)) return refresh(id);
     if (panel) htmx.trigger(panel, "refresh");
   }, 400));
 }

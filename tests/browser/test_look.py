@@ -13,7 +13,10 @@ from tests.browser.conftest import Portal, log_in
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 PAGES = ("/", "/?metric=owner", "/?metric=memory", "/jobs/", "/jobs/40/", "/jobs/47/",
-         "/jobs/new/", "/nodes/", "/nodes/node-1/drain/", "/tenants/", "/tokens/",
+         "/jobs/new/", "/nodes/", "/nodes/node-1/drain/", "/tenants/", "/promises/",
+         "/promises/?job=41",
+         "/partitions/", "/partitions/interconnect/", "/accounts/", "/accounts/mira/", "/tokens/",
+         "/preferences/password/",
          "/preferences/", "/audit/", "/what-if/", "/nothing/")  # fmt: skip
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()

@@ -27,6 +27,7 @@ def test_a_job_is_submitted_watched_cancelled_and_cloned(
 ) -> None:
     """Its lines arrive while the page is open, and its state changes without a reload."""
     log_in(page, Portal(product.url, "ana", product.accounts["ana"]))
+    be_live(page)
     page.get_by_role("link", name="Submit a job").click()
     script = tmp_path / "count.py"
     script.write_text(SCRIPT)
@@ -39,6 +40,7 @@ def test_a_job_is_submitted_watched_cancelled_and_cloned(
     page.get_by_role("button", name="Submit", exact=True).click()
 
     expect(page).to_have_url(re.compile(r"/jobs/\d+/"), timeout=LONG_MS)
+    be_live(page)
     text = page.locator("[data-log-text]")
     expect(text).to_contain_text("hello from the file", timeout=LONG_MS)
     expect(page.locator("#state")).to_contain_text("Running", timeout=LONG_MS)
@@ -51,14 +53,22 @@ def test_a_job_is_submitted_watched_cancelled_and_cloned(
     expect(dialog).to_contain_text("gives up its devices", timeout=LONG_MS)
     dialog.get_by_role("button", name="Cancel").click()
     expect(page.locator("#state")).to_contain_text("Cancelled", timeout=LONG_MS)
+    be_live(page)
 
     page.locator("#summary").get_by_role("link", name="Clone").click()
-    expect(page.locator("#drop-words")).to_contain_text("count.py")
+    expect(page.locator("#drop-words")).to_contain_text("count.py", timeout=LONG_MS)
     page.get_by_label("Command").fill("sh -c 'cat count.py; echo 42 > answer.txt'")
     page.get_by_role("button", name="Submit", exact=True).click()
+    expect(page).to_have_url(re.compile(r"/jobs/\d+/"), timeout=LONG_MS)
+    be_live(page)
     expect(page.locator("#state")).to_contain_text("Succeeded", timeout=LONG_MS)
     expect(page.locator("#files")).to_contain_text("answer.txt", timeout=LONG_MS)
     with page.expect_download() as download:
         page.locator("#files").get_by_role("link", name="answer.txt").click()
     assert download.value.path().read_text() == "42\n"
     assert complaints == []
+
+
+def be_live(page: Page) -> None:
+    """Wait until the page's socket is open: one that is left before complains of it."""
+    expect(page.locator("#live")).to_have_text("Live", timeout=LONG_MS)

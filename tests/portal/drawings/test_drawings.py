@@ -131,7 +131,7 @@ def test_the_bar_of_a_promise_tells_whether_it_was_kept(fraction: float, part: s
 
 
 def test_phases_fill_the_bar_in_their_order() -> None:
-    drawn = ElementTree.fromstring(draw_phases({"freeze": 1.0, "dump": 3.0}))
+    drawn = ElementTree.fromstring(draw_phases({"dump": 3.0, "freeze": 1.0}))
     assert [part.get("width") for part in drawn] == ["25.00%", "75.00%"]
     assert drawn[1].get("x") == "25.00%"
     assert draw_phases({}) == ""
