@@ -15,7 +15,7 @@ from agents.toolchain import Toolchain
 from tests.product import wait_for
 
 PROGRAM = """#!/bin/sh
-echo "$(ps -o sid= -p $$)" > "{folder}/session"
+cut -d' ' -f6 /proc/$$/stat > "{folder}/session"
 until [ -e "{folder}/go" ]; do sleep 0.01; done
 """
 
