@@ -27,6 +27,9 @@ LEAST_LEFT_S = 300.0
 """A job that says that it will soon end is not measured of itself."""
 TURN = timedelta(minutes=2)
 """A node is asked of itself once in so long."""
+AGAIN = timedelta(hours=1)
+"""After so long a job is tried again that could not be measured, as on a crowded node."""
+MOST_TRIES = 3
 AT_ONCE = 100
 """The most candidates that are looked at in one turn."""
 MOST_POINTS = 64
@@ -51,13 +54,15 @@ def ask_profile(user: User, job: Job) -> None:
 
 
 def ask_due_profiles(now: datetime) -> list[int]:
-    """Ask for the first profile of jobs whose recipe has none; one a node at a time."""
-    known = Profile.objects.filter(recipe=OuterRef("recipe"))
+    """Ask for a profile of jobs whose recipe has none; one a node at a time."""
+    known = Profile.objects.filter(recipe=OuterRef("recipe"), error="")
+    failed = Q(profile_asked=F("profiled"), profiled__lt=MOST_TRIES)
     candidates = (
         Job.objects.filter(
-            ~Exists(known), state=JobState.RUNNING, unprofiled=False, profile_asked=0,
+            ~Exists(known), state=JobState.RUNNING, unprofiled=False,
             running_since__lte=now - AFTER,
         )
+        .filter(Q(profile_asked=0) | failed & Q(profile_asked_at__lt=now - AGAIN))
         .exclude(recipe="")
         .filter(Q(expected_s=None) | Q(expected_s__gte=F("worked_s") + LEAST_LEFT_S))
         .order_by("running_since", "id")

@@ -9,6 +9,7 @@ from agents.protocol import Profile, ProfilePoint
 from portal.actions.desired import desired_state
 from portal.actions.planning import set_policy
 from portal.actions.profiling import ask_profile
+from portal.actions.steering import migrate_job
 from portal.models import Job, PlacedReplica
 from portal.models import Profile as ProfileRow
 from tests.live.puppets import Puppet, Town
@@ -113,6 +114,22 @@ def test_jobs_are_measured_by_themselves_where_admins_say_so(town: Town) -> None
     assert asked == {job.id for job in jobs}
 
 
+def test_who_could_not_be_measured_is_tried_again_later_and_not_for_ever(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit()
+    puppet.profiles[job.id] = Profile(number=0, at=1e9, error="Others used the CPUs.")
+    town.rest()
+    choose(town, profiling=True)
+    Job.objects.update(running_since=town.now - timedelta(minutes=5))
+    tries = []
+    for _ in range(5):
+        town.rest()
+        tries.append(ProfileRow.objects.count())
+        town.rest()
+        Job.objects.update(profile_asked_at=town.now - timedelta(hours=2))
+    assert tries == [1, 2, 3, 3, 3]
+
+
 def test_a_move_in_the_midst_has_it_measured_at_its_new_place(town: Town) -> None:
     town.node("n1", 1)
     job = town.submit()
@@ -120,8 +137,6 @@ def test_a_move_in_the_midst_has_it_measured_at_its_new_place(town: Town) -> Non
     ask_profile(town.user, job)
     other = town.node("n2", 1)
     other.profiles[job.id] = CONTENT
-    from portal.actions.steering import migrate_job
-
     migrate_job(town.user, job)
     town.rest()
     assert ProfileRow.objects.get().node == "n2"

@@ -28,6 +28,8 @@ TABLE: list[tuple[str, str, Any, tuple[int, ...]]] = [
     ("POST", "jobs/{job}/cancel/", {}, (202, 403, 202, 404, 202, 401)),
     ("POST", "jobs/{job}/migrate/", {}, (409, 403, 409, 404, 409, 401)),
     ("POST", "jobs/{job}/checkpoint/", {}, (409, 403, 409, 404, 409, 401)),
+    ("GET", "jobs/{job}/profile/", None, (200, 200, 200, 404, 200, 401)),
+    ("POST", "jobs/{job}/profile/", {}, (409, 403, 409, 404, 409, 401)),
     ("POST", "jobs/{job}/clone/", {}, (201, 201, 201, 404, 201, 401)),
     ("GET", "jobs/{job}/promises/", None, (200, 200, 200, 404, 200, 401)),
     ("GET", "promises/", None, (200, 200, 200, 200, 200, 401)),

@@ -8,6 +8,7 @@ from django.utils import timezone
 from portal.models import Checkpoint, Decision, Job, Node, Promise, User
 from tests.portal.api.conftest import job, make_job, node, place  # noqa: F401 - fixtures
 from tests.portal.client.conftest import Tidepool, told
+from tests.portal.pages.test_gains import measure
 
 
 @pytest.fixture
@@ -65,3 +66,18 @@ def test_a_jobs_history_is_shown(tidepool: Tidepool, job: Job, node: Node) -> No
     shown = tidepool("promises").stdout
     for word in ("vision", "70%", "50%"):
         assert word in shown
+
+
+def test_what_a_job_gains_from_cpus_is_told(tidepool: Tidepool, job: Job) -> None:  # noqa: F811
+    assert "not measured" in tidepool("profile", str(job.id)).stdout
+    measure(job)
+    shown = tidepool("profile", str(job.id)).stdout
+    for word in ("gains nothing beyond 2 CPUs", "98%", "on n1"):
+        assert word in shown
+    assert "Only a running job" in tidepool("profile", str(job.id), "--ask").stderr
+
+
+def test_how_cpus_are_shared_is_chosen_by_name(as_admin: Tidepool) -> None:
+    shown = told(as_admin("policy", "--set", "sharing=tune", "--json"))
+    assert shown["in_force"]["sharing"] == "tune"
+    assert "Choose one of" in as_admin("policy", "--set", "sharing=all").stderr
