@@ -103,6 +103,9 @@ class PlacedReplica(models.Model):
         constraints = [
             models.UniqueConstraint(fields=["placement", "rank"], name="one_replica_a_rank")
         ]
+        indexes = [
+            models.Index(fields=["cpus"], condition=models.Q(cpus__gt=0), name="allotted_cpus")
+        ]
 
     def __str__(self) -> str:
         return f"rank {self.rank} of placement {self.placement_id}: {self.state or 'unknown'}"

@@ -143,6 +143,17 @@ def test_a_holder_sees_its_devices_only() -> None:
     assert NvidiaDevices(Nvml()).share(["GPU-0001"], 2).gpus == ("GPU-0001",)
 
 
+def test_how_busy_a_holder_s_devices_are_is_told_only_when_all_are_known() -> None:
+    nvml = Nvml()
+    devices = NvidiaDevices(nvml)
+    assert len(devices) == 2
+    assert devices.busy(["GPU-0000", "GPU-0001"]) == pytest.approx(0.74)
+    nvml.change("use", 1, NVMLError("Not Supported"))
+    assert devices.busy(["GPU-0000"]) == pytest.approx(0.37)
+    assert devices.busy(["GPU-0000", "GPU-0001"]) is None
+    assert devices.busy([]) is None
+
+
 def test_no_driver_and_no_device_are_told_apart() -> None:
     nvml = Nvml()
     nvml.change("init", 0, NVMLError("Driver Not Loaded"))
