@@ -22,27 +22,24 @@ class Crossings:
     """The moments at which the GPU fraction of running jobs crosses a level."""
 
     def __init__(self) -> None:
+        self._fresh: dict[JobId, tuple[Job, float, float]] = {}
+        """What came since it was last asked: nothing is worked out for one who never asks."""
         self._at: dict[JobId, Entry] = {}
         self._heap: list[Entry] = []
 
     def note(self, job: Job, level: float, now: float) -> None:
         """Take in a running job, or what is new about it."""
-        at = crossing(job, level, now)
-        if at is None or at + SLACK_S < now:
-            self.forget(job.id)
-            return
-        entry = self._at[job.id] = (at, job.id)
-        heappush(self._heap, entry)
-        if len(self._heap) > 64 + 4 * len(self._at):
-            self._heap = list(self._at.values())
-            heapify(self._heap)
+        self._fresh[job.id] = (job, level, now)
 
     def forget(self, id_: JobId) -> None:
         """Leave out a job."""
+        self._fresh.pop(id_, None)
         self._at.pop(id_, None)
 
     def passed(self, now: float) -> bool:
         """Whether one is happening now, or happened since this was last asked."""
+        if self._fresh:
+            self._take_in()
         heap, found = self._heap, False
         while heap and heap[0][0] - SLACK_S <= now:
             entry = heap[0]
@@ -53,6 +50,19 @@ class Crossings:
                 del self._at[entry[1]]
             heappop(heap)
         return found
+
+    def _take_in(self) -> None:
+        for id_, (job, level, now) in self._fresh.items():
+            at = crossing(job, level, now)
+            if at is None or at + SLACK_S < now:
+                self._at.pop(id_, None)
+                continue
+            entry = self._at[id_] = (at, id_)
+            heappush(self._heap, entry)
+        self._fresh.clear()
+        if len(self._heap) > 64 + 4 * len(self._at):
+            self._heap = list(self._at.values())
+            heapify(self._heap)
 
 
 def crossing(job: Job, level: float, now: float) -> float | None:

@@ -189,6 +189,15 @@ class Fleet:
             return [pool for pool in found if pool.memory >= need.device_memory]
         return found
 
+    def suited(self, need: Need) -> tuple[tuple[str, ...], dict[Pool, int] | None]:
+        """The kinds that suit ``need``, and the usable bins; ``None``: all of these kinds."""
+        where = {pool: pool.allowed(need) for pool in self.suiting(need)}
+        kinds = tuple(sorted({pool.kind for pool in where}))
+        pools = [pool for kind in kinds for pool in self.by_kind[kind]]
+        if all(where.get(pool, 0) == pool.usable for pool in pools):
+            return kinds, None
+        return kinds, {pool: mask for pool, mask in where.items() if mask}
+
     def free(self, kind: str) -> int:
         """Free devices of a kind on usable nodes."""
         return sum([pool.free for pool in self.by_kind.get(kind, ())])

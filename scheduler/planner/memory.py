@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from heapq import heappop, heappush
 
+from scheduler.planner.changes import same_hold, same_times
 from scheduler.planner.crossings import Crossings
 from scheduler.planner.decisions import Why
 from scheduler.planner.ends import Ends
 from scheduler.planner.fairness import Accounts
-from scheduler.planner.fleet import Fleet
+from scheduler.planner.fleet import Fleet, Pool
 from scheduler.planner.layers import Layer
 from scheduler.planner.ledger import NEVER, Held, Ledger
 from scheduler.planner.needs import Need, Size, sizes
@@ -80,6 +81,8 @@ class Memory:
         """Counts what may change whether a job can ever run: nodes, quotas."""
         self.hopeless: dict[tuple[Need, Size], Why | None] = {}
         """Why there is no place at all for such a job, while the ground stands."""
+        self.suiting: dict[Need, tuple[tuple[str, ...], dict[Pool, int] | None]] = {}
+        """Which kinds and bins suit a job, while the ground stands."""
         self.ripening: list[tuple[float, JobId]] = []
         """When protected jobs may be touched again."""
         self.expected: dict[JobId, tuple[Seat, ...]] = {}
@@ -149,6 +152,7 @@ class Memory:
                     for id_ in bin_.jobs:
                         held = self.ledger.held[id_]
                         self._unlayer(held)
+                        self._unlist(held)
                         self._note(held)
                         self._layer(held)
         return True
@@ -156,6 +160,7 @@ class Memory:
     def _new_ground(self) -> None:
         self.ground += 1
         self.hopeless.clear()
+        self.suiting.clear()
 
     def _same_tenants(self, tenants: tuple[Tenant, ...]) -> bool:
         """Take in new usage and quotas; false if the tree changed."""
@@ -252,11 +257,12 @@ class Memory:
     def _goes_on(self, held: Held, job: Job) -> bool:
         """Take in what is new about a job that holds what it held; false if it does not."""
         old = held.job
-        if not _same_hold(old, job):
+        if not same_hold(old, job):
             return False
         arrives = old.phase is Phase.MOVING and job.phase is Phase.RUNNING
-        if not arrives and not _same_times(old, job):
+        if not arrives and not same_times(old, job):
             return False
+        self._unlist(held)
         held.job = job
         self._note(held)
         if arrives:
@@ -333,7 +339,6 @@ class Memory:
         """Keep the lists of jobs that every cycle looks at, and how free each of them is."""
         job, policy = held.job, self.policy
         assert policy is not None
-        self._unlist(held)
         if job.phase is not Phase.RUNNING:
             return
         held.protected, held.cooling = quiet_until(job, policy)
@@ -374,27 +379,3 @@ def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
         return -NEVER if started is None else started + policy.minimum_run_s, -NEVER
     since = moved if started is None else max(started, moved)
     return since + policy.minimum_run_s, moved + policy.cooling_s
-
-
-def _same_times(old: Job, new: Job) -> bool:
-    """Whether a job's protected times are what they were."""
-    return (
-        old.phase is new.phase
-        and old.started_at == new.started_at
-        and old.last_moved_at == new.last_moved_at
-    )
-
-
-def _same_hold(old: Job, new: Job) -> bool:
-    """Whether a job holds and may do what it did: only its measures or its times changed."""
-    return (
-        new.phase is not Phase.WAITING
-        and (old.seats is new.seats or old.seats == new.seats)
-        and old.tenant == new.tenant
-        and old.tier == new.tier
-        and old.fewest_devices == new.fewest_devices
-        and old.remedy is new.remedy
-        and old.cpus_per_replica == new.cpus_per_replica
-        and old.memory_per_replica == new.memory_per_replica
-        and old.avoid_nodes == new.avoid_nodes
-    )

@@ -9,7 +9,7 @@ from scheduler.planner.decisions import Decision, Hold, Plan, Why
 from scheduler.planner.defragmentation import tidy_up
 from scheduler.planner.draft import MOST_PLACES, Draft
 from scheduler.planner.elasticity import grow, shrink_for
-from scheduler.planner.explaining import never, not_now
+from scheduler.planner.explaining import MOST_KNOWN, never, not_now
 from scheduler.planner.fairness import Account
 from scheduler.planner.ledger import NEVER
 from scheduler.planner.memory import Memory
@@ -164,13 +164,15 @@ def _mute(draft: Draft) -> bool:
 
 def _look(line: Line, draft: Draft) -> None:
     """Work out once per fleet which kinds and bins suit a line, and whether it can ever run."""
-    line.looked_at = draft.memory.ground
-    line.kinds = tuple(sorted({pool.kind for pool in draft.fleet.suiting(line.need)}))
+    memory = draft.memory
+    line.looked_at = memory.ground
+    known = memory.suiting.get(line.need)
+    if known is None:
+        if len(memory.suiting) >= MOST_KNOWN:
+            memory.suiting.clear()
+        known = memory.suiting[line.need] = draft.fleet.suited(line.need)
+    line.kinds, line.where = known
     line.structural = never(line.entries[0][1], line, draft)
-    by_kind, suiting = draft.fleet.by_kind, draft.fleet.suiting(line.need)
-    where = {pool: mask for pool in suiting if (mask := pool.allowed(line.need))}
-    usable = [pool for kind in line.kinds for pool in by_kind[kind]]
-    line.where = None if all(where.get(pool, 0) == pool.usable for pool in usable) else where
 
 
 def serve(line: Line, draft: Draft) -> bool:
