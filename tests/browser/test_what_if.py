@@ -12,7 +12,7 @@ from tests.browser.conftest import Portal, log_in, manage
 from tests.browser.test_look import CONTRAST, THEMES, overflow
 from tests.product import Product
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(600)]
 PLAY = "from scheduler.live.simulating import run_next; run_next()"
 
 
@@ -55,7 +55,7 @@ def test_the_products_worker_plays_a_trace_of_ones_own(
     page.get_by_label("Or a trace of your own").set_input_files(trace)
     page.get_by_label("Policy").select_option("fifo")
     page.get_by_role("button", name="Simulate").click()
-    expect(page.get_by_text("Done")).to_be_visible(timeout=120_000)
+    expect(page.get_by_text("Done")).to_be_visible(timeout=300_000)
     expect(page.locator("table.compared")).to_contain_text("Jobs finished")
     expect(page.get_by_text("40 jobs of mine.csv.")).to_be_visible()
     assert complaints == []

@@ -28,6 +28,7 @@ from scheduler.live.simulating import run_next
 from scheduler.simulator import Costs
 from tests.live.puppets import Town
 
+pytestmark = pytest.mark.timeout(400)  # a simulation steps back behind everyone
 OWN = b"submit_time,duration,gpus\n0,100,1\n10,100,1\n20,100,2\n"
 
 

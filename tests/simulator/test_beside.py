@@ -24,7 +24,7 @@ from scheduler.simulator.simulation import simulate
 from scheduler.simulator.synthetic import recipe_named, synthetic
 from tests.simulator.scenes import scene
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]  # it steps back behind everyone
 
 
 def test_it_shows_what_simulations_in_this_process_show() -> None:
