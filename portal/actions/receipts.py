@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 
-from portal.choices import MoveKind
+from django.db.models import QuerySet
+
+from portal.choices import MoveKind, Remedy
 from portal.events import MoveEvent, publish_on_commit
 from portal.models import Job, Move, Placement, User
+from scheduler.planner import MoveCost
+
+LEAVING = ("gate", "freeze", "device", "dump", "store")
+TRAVELLING = ("fetch",)
+RETURNING = ("launch", "prepare", "network", "restore", "resume")
+RECEIPTS = 5
+"""Of a job's receipts so many tell what moving it costs, the last ones."""
+
+
+def closed_moves() -> QuerySet[Move]:
+    """Receipts of moves that kept the step and are complete."""
+    moves = Move.objects.filter(remedy=Remedy.TRANSPARENT, called_off="")
+    return moves.exclude(resumed_at=None)
+
+
+def learned_cost(phases: Sequence[Mapping[str, float]]) -> MoveCost | None:
+    """What moving a job has cost so far: the mean of the phases of its last receipts."""
+    if not phases:
+        return None
+
+    def mean(names: Iterable[str]) -> float:
+        return sum(sum(of_one.get(n, 0.0) for n in names) for of_one in phases) / len(phases)
+
+    return MoveCost(
+        checkpoint_s=mean(LEAVING),
+        transfer_s=mean(TRAVELLING),
+        restore_s=mean(RETURNING),
+        samples=len(phases),
+    )
+
+
+def cost_of(job: Job) -> MoveCost | None:
+    """What moving one job has cost so far; ``None`` until it was moved."""
+    last = closed_moves().filter(job=job).order_by("-began_at")[:RECEIPTS]
+    return learned_cost(list(last.values_list("phases", flat=True)))
 
 
 def open_receipt(

@@ -2,6 +2,7 @@
 
 from portal.models.accounts import AccessToken, User
 from portal.models.audit import AuditEntry
+from portal.models.changes import Change
 from portal.models.checkpoints import Checkpoint, CheckpointImage
 from portal.models.decisions import Decision
 from portal.models.fleet import FleetSample, Lease, Settings
@@ -20,6 +21,7 @@ from portal.models.use import JobUse
 __all__ = [
     "AccessToken",
     "AuditEntry",
+    "Change",
     "Checkpoint",
     "CheckpointImage",
     "Decision",

@@ -36,6 +36,13 @@ class Checkpoint(models.Model):
     class Meta:
         ordering = ["job_id", "number"]
         constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_cut_a_number")]
+        indexes = [
+            models.Index(
+                fields=["job"],
+                name="cuts_to_go_on_from",
+                condition=models.Q(state=CheckpointState.COMMITTED, collected=False),
+            )
+        ]
 
     def __str__(self) -> str:
         return f"checkpoint {self.number} of job {self.job_id} ({self.state})"

@@ -43,7 +43,10 @@ class Move(models.Model):
 
     class Meta:
         ordering = ["-began_at", "-id"]
-        indexes = [models.Index(fields=["job", "-began_at"])]
+        indexes = [
+            models.Index(fields=["job", "-began_at"]),
+            models.Index(fields=["-began_at"]),
+        ]
 
     def __str__(self) -> str:
         return f"job {self.job_id} {self.kind}"

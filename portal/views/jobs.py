@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from portal.access import access_job, may_manage, visible_tenants
+from portal.actions.receipts import cost_of
 from portal.actions.saving import query_of
 from portal.choices import ENDED_STATES, JobState, PlacementState
 from portal.drawings.pace import draw_grid, draw_pace
@@ -159,7 +160,7 @@ def describe_summary(request: Visitor, job: Job) -> dict[str, Any]:
 
 def describe_receipts(request: Visitor, job: Job) -> dict[str, Any]:
     moves: QuerySet[Move] = job.receipts.select_related("beneficiary__tenant", "asked_by", "job")
-    return {"moves": moves[:RECEIPTS]}
+    return {"moves": moves[:RECEIPTS], "cost": cost_of(job)}
 
 
 def describe_checkpoints(request: Visitor, job: Job) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from django.db.models import Sum
 from django.utils import timezone
 
 from agents.checkpoints import collect, open_store
-from portal import telemetry
+from portal import changes, telemetry
 from portal.actions.checkpoints import living_manifests, retain
 from portal.actions.linking import has_listened
 from portal.actions.playing import forget_traces, give_up_silent
@@ -47,6 +47,7 @@ def keep_house(now: datetime | None = None) -> None:
             return
         sample(now)
         forget(now)
+        changes.forget_old()
         discard_uploads(now)
         give_up_silent(now)
         forget_traces(now)

@@ -2,302 +2,301 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable
-from dataclasses import replace
-from datetime import datetime, timedelta
-from typing import Any
+import gc
+import threading
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from heapq import heappop, heappush
+from typing import NamedTuple, TypeVar
 
-from django.db.models import Prefetch, Q, Sum
+from django.db import connection, transaction
 
-from agents.protocol import State, Want
-from portal.actions.accounting import decayed
-from portal.actions.placing import released
-from portal.choices import ENDED_STATES, CheckpointState, JobState, PlacementState
-from portal.choices import Remedy as RemedyChoice
-from portal.gains import matrix_of
-from portal.models import (
-    Checkpoint,
-    Device,
-    Job,
-    Move,
-    Node,
-    PlacedReplica,
-    Placement,
-    Profile,
-    Promise,
-    Tenant,
-    Tier,
-)
+from portal import changes
+from portal.models import Partition, Tenant, Tier
 from scheduler import planner
-from scheduler.live.naming import device_id, job_id, job_row
-from scheduler.planner.promises import worked
+from scheduler.live import machines, reading
+from scheduler.live.naming import job_id
+from scheduler.live.telling import job_of, tenants_of, tier_of
 from scheduler.planner.sensitivity import Matrix
 
 PROMISE_WINDOW = timedelta(days=7)
+HOUR = timedelta(hours=1)
+MANY = 5000
+"""With more jobs to read again than this, everything is read."""
+AFRESH_S = 600.0
+"""Everything is read again after so long, for changes that no trigger sees."""
+
+NO_GAINS: Mapping[str, Matrix] = {}
+
+Same = TypeVar("Same")
+
+
+class Slugs(NamedTuple):
+    """What tenants, tiers and partitions are called, by id."""
+
+    tenants: Mapping[int, planner.TenantId]
+    tiers: Mapping[int, planner.TierId]
+    partitions: Mapping[int, str]
+
+    def stand_in(self, now: Slugs) -> bool:
+        """Whether all that had a name still have it."""
+        return all(
+            after.get(id) == name
+            for before, after in zip(self, now, strict=True)
+            for id, name in before.items()
+        )
 
 
 def observe(now: datetime) -> planner.Snapshot:
     """The fleet as its rows tell it at ``now``."""
-    placements = _placements()
-    nodes = tuple(_nodes())
-    return planner.Snapshot(
-        now=now.timestamp(),
-        nodes=nodes,
-        jobs=tuple(_measured(_jobs(placements, now), nodes)),
-        tenants=tuple(_tenants(now, {device.kind for node in nodes for device in node.devices})),
-        tiers=tuple(_tier(tier) for tier in Tier.objects.all()),
-        moved_at=tuple(_moved_at(now)),
-    )
+    return Watch().observe(now)
 
 
-def _measured(jobs: Iterable[planner.Job], nodes: Iterable[planner.Node]) -> Iterable[planner.Job]:
-    """With what those that run gain from CPUs, where it was measured on such devices."""
-    matrices = _matrices()
-    kinds = (
-        {device.id: device.kind for node in nodes for device in node.devices} if matrices else {}
-    )
-    for job in jobs:
-        found = None
-        if job.phase is planner.Phase.RUNNING and (of_job := matrices.get(job_row(job.id))):
-            found = of_job.get(kinds.get(job.seats[0].devices[0], ""))
-        yield replace(job, matrix=found) if found else job
+@contextmanager
+def one_moment() -> Iterator[bool]:
+    """See all tables as they are at one moment, without keeping others from writing.
+
+    False within a transaction of someone's: what is seen there may yet be undone.
+    """
+    with connection.cursor() as cursor:
+        if connection.in_atomic_block:
+            yield False
+        elif connection.vendor == "postgresql":
+            with transaction.atomic():
+                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+                yield True
+        else:
+            # Django's own transactions are immediate: they would hold the only pen.
+            cursor.execute("BEGIN DEFERRED")
+            try:
+                yield True
+            finally:
+                cursor.execute("ROLLBACK")
 
 
-def _nodes() -> Iterable[planner.Node]:
-    rows = Node.objects.exclude(heard_at=None).prefetch_related("devices", "partitions")
-    for row in rows.order_by("id"):
-        yield planner.Node(
-            id=planner.NodeId(row.name),
-            devices=tuple(_device(row, device) for device in row.devices.all()),
-            cpus=row.cpus,
-            memory=row.memory,
-            rack=row.rack,
-            cluster=row.cluster,
-            region=row.region,
-            partitions=frozenset(partition.slug for partition in row.partitions.all()),
-            cordoned=row.cordoned,
-            draining=row.draining,
-            lost=row.lost_at is not None,
-            can_restore=row.able("migrate"),
-            can_run_together=row.able("network"),
+class Watch:
+    """Looks at the fleet again and again, and reads only what changed since the last look.
+
+    What is unchanged is handed out as the same objects, by which the planner knows. Each look is
+    as a first look would be: whoever wrote meanwhile, and whichever process planned.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.forget()
+
+    def forget(self) -> None:
+        """Read everything at the next look."""
+        self._mark: changes.Mark | None = None
+        self._now: datetime | None = None
+        self._afresh_at = 0.0
+        self._start = datetime.min.replace(tzinfo=UTC)
+        self._roster = planner.Roster()
+        self._names: dict[int, planner.NodeId] = {}
+        self._nodes: dict[int, planner.Node] = {}
+        self._all_nodes: tuple[planner.Node, ...] = ()
+        self._by_name: dict[planner.NodeId, planner.Node] = {}
+        self._kinds: frozenset[str] = frozenset()
+        self._tiers: tuple[planner.Tier, ...] = ()
+        self._slugs = Slugs({}, {}, {})
+        self._gains: reading.Gains = {}
+        self._links: tuple[planner.Link, ...] = ()
+        self._beyond: dict[int, tuple[float, float]] = {}
+        self._due: list[tuple[float, int]] = []
+        """When jobs look different by time alone, and their ids."""
+
+    def observe(self, now: datetime) -> planner.Snapshot:
+        """The fleet as its rows tell it at ``now``."""
+        collecting = gc.isenabled()
+        gc.disable()  # a hundred thousand new objects, and no circles among them
+        try:
+            with self._lock, one_moment() as lasting:
+                return self._look(now, lasting=lasting)
+        except BaseException:
+            self.forget()
+            raise
+        finally:
+            if collecting:
+                gc.enable()
+
+    def _look(self, now: datetime, *, lasting: bool) -> planner.Snapshot:
+        mark = changes.mark() if lasting else None
+        changed = self._changed(mark, now)
+        tenants = list(Tenant.objects.prefetch_related("quotas").order_by("id"))
+        tiers = list(Tier.objects.all())
+        partitions = dict(Partition.objects.order_by().values_list("id", "slug"))
+        slugs = Slugs(
+            {row.id: planner.TenantId(row.slug) for row in tenants},
+            {row.id: planner.TierId(row.slug) for row in tiers},
+            partitions,
+        )
+        if changed is None or not self._slugs.stand_in(slugs) or not self._same_nodes(changed):
+            changed = None
+        self._slugs = slugs
+        window = _next_hour(now - PROMISE_WINDOW)
+        if changed is None:
+            self._read_all(now, window)
+        else:
+            self._read_changed(changed, now, window)
+        if changed is None or "move" in changed:
+            self._links = _kept(self._links, reading.links())
+        self._mark, self._now = mark, now
+        self._tiers = _kept(self._tiers, tuple(map(tier_of, tiers)))
+        return planner.Snapshot(
+            now=now.timestamp(),
+            nodes=self._all_nodes,
+            jobs=self._roster,
+            tenants=tuple(tenants_of(tenants, now, self._kinds)),
+            tiers=self._tiers,
+            links=self._links,
+            moved_at=tuple(reading.background_moves(now - HOUR)),
         )
 
+    def _changed(self, mark: changes.Mark | None, now: datetime) -> dict[str, set[int]] | None:
+        """What was written since the last look; ``None`` if that can't be told."""
+        if self._mark is None or mark is None or self._now is None or now < self._now:
+            return None
+        if now.timestamp() >= self._afresh_at:
+            return None
+        changed = changes.since(self._mark, mark)
+        if changed is None or sum(map(len, changed.values())) > MANY:
+            return None
+        return changed
 
-def _device(node: Node, row: Device) -> planner.Device:
-    return planner.Device(
-        id=device_id(node.name, row.uid), kind=row.kind, memory=row.memory, sick=bool(row.sick)
-    )
+    def _same_nodes(self, changed: Mapping[str, set[int]]) -> bool:
+        """Take in new nodes; false if one got another name, by which seats are known."""
+        keys = changed.get("node", ())
+        for id, name in machines.names(keys).items() if keys else ():
+            if self._names.setdefault(id, name) != name:
+                return False
+        return True
 
+    def _read_all(self, now: datetime, window: datetime) -> None:
+        self._names = machines.names()
+        nodes = machines.nodes()
+        self._nodes = {id: _kept(self._nodes.get(id), node) for id, node in nodes.items()}
+        self._list_nodes()
+        self._due = []
+        self._gains = reading.gains(None)
+        self._start, self._beyond = window, reading.beyond(window, None)
+        known = self._roster
+        jobs = [_kept(known.get(job.id), job) for _, job in self._jobs(None, now) if job]
+        gone = {job.id for job in known}.difference([job.id for job in jobs])
+        fresh = [job for job in jobs if known.get(job.id) is not job]
+        self._roster = known.changed(fresh, gone) if known else planner.Roster(jobs)
+        self._afresh_at = now.timestamp() + AFRESH_S
 
-def _tier(row: Tier) -> planner.Tier:
-    return planner.Tier(
-        id=planner.TierId(row.slug),
-        rank=row.rank,
-        promise=row.promise,
-        preemptible=row.preemptible,
-    )
+    def _read_changed(
+        self, changed: Mapping[str, set[int]], now: datetime, window: datetime
+    ) -> None:
+        keys: set[int] = set()
+        if nodes := changed.get("node"):
+            self._read_nodes(nodes)
+            keys |= reading.seated_on(nodes) if self._gains else set()
+        if profiled := changed.get("profile"):
+            recipes, alike = reading.alike(profiled)
+            keys |= alike
+            for recipe in recipes:
+                self._gains.pop(recipe, None)
+        keys |= set(changed.get("job", ())) | changed.get("move", set())
+        if placements := changed.get("placement"):
+            keys |= reading.placed_jobs(placements)
+        while self._due and self._due[0][0] <= now.timestamp():
+            keys.add(heappop(self._due)[1])
+        if window != self._start:
+            keys |= self._later(window)
+        elif keys:
+            found = reading.beyond(window, keys)
+            for id in keys:
+                self._beyond.pop(id, None)
+            self._beyond |= found
+        if not keys:
+            return
+        known, fresh, gone = self._roster, [], []
+        for id, job in self._jobs(keys, now):
+            name = job_id(id)
+            old = known.get(name)
+            if job is None:
+                gone += [name] * (old is not None)
+            elif _kept(old, job) is job:
+                fresh.append(job)
+        if fresh or gone:
+            self._roster = known.changed(fresh, gone)
 
+    def _later(self, window: datetime) -> set[int]:
+        """Let the window of promises move on; answers the jobs for which that makes a change."""
+        before = self._beyond
+        self._start, self._beyond = window, reading.beyond(window, None)
+        return {id for id, sums in self._beyond.items() if before.get(id) != sums}
 
-def _tenants(now: datetime, kinds: Collection[str]) -> Iterable[planner.Tenant]:
-    rows = Tenant.objects.select_related("parent").prefetch_related("quotas").order_by("id")
-    for row in rows:
-        yield planner.Tenant(
-            id=planner.TenantId(row.slug),
-            parent=planner.TenantId(row.parent.slug) if row.parent else None,
-            weight=row.weight,
-            usage=decayed(row, now),
-            quotas=_quotas(row, kinds),
-        )
+    def _read_nodes(self, keys: Collection[int]) -> None:
+        fresh = machines.nodes(keys)
+        changed = False
+        for id in keys:
+            node, old = fresh.get(id), self._nodes.get(id)
+            if node is None:
+                changed |= self._nodes.pop(id, None) is not None
+            elif node != old:
+                self._nodes[id], changed = node, True
+        if changed:
+            self._list_nodes()
 
+    def _list_nodes(self) -> None:
+        self._nodes = dict(sorted(self._nodes.items()))
+        nodes = tuple(self._nodes.values())
+        if list(map(id, nodes)) != list(map(id, self._all_nodes)):
+            self._all_nodes = nodes
+            self._by_name = {node.id: node for node in nodes}
+            self._kinds = frozenset(device.kind for node in nodes for device in node.devices)
 
-def _quotas(tenant: Tenant, kinds: Collection[str]) -> dict[str, planner.Quota]:
-    """By kind; a quota without one is what holds for every kind that has none of its own."""
-    named = {
-        row.device_kind: planner.Quota(reserved=row.reserved, borrow=row.borrow, lend=row.lend)
-        for row in tenant.quotas.all()
-    }
-    common = named.pop("", None)
-    return named if common is None else dict.fromkeys(sorted(kinds), common) | named
+    def _jobs(self, keys: reading.Keys, now: datetime) -> Iterable[tuple[int, planner.Job | None]]:
+        """Each job as the planner sees it; none where it is not the planner's any more."""
+        stays = reading.stays(keys, self._names)
+        images, receipts = reading.images(keys), reading.receipts(keys)
+        tenants, tiers, partitions = self._slugs
+        rest, rows = set(keys or ()), reading.jobs(keys, stays)
+        if keys is not None and (news := {row.recipe for row in rows} - {"", *self._gains}):
+            self._gains |= {recipe: {} for recipe in news} | reading.gains(news)
+        for row in rows:
+            rest.discard(row.id)
+            seated = stays.get(row.id, [])
+            if row.state in reading.OVER and not any(stay.holding for stay in seated):
+                yield row.id, None
+                continue
+            avoided: frozenset[planner.NodeId] = frozenset()
+            if row.avoid_nodes != "{}":
+                avoided, until = reading.avoided(row.avoid_nodes, now.timestamp())
+                self._again(row.id, until, now)
+            self._again(row.id, row.untouchable_until, now)
+            yield row.id, job_of(
+                row, seated, now.timestamp(), receipts.get(row.id, []), images.get(row.id),
+                self._beyond.get(row.id, (0.0, 0.0)), avoided,
+                self._gains.get(row.recipe, NO_GAINS), self._kind_of,
+                tenants[row.tenant], tiers[row.tier],
+                partitions[row.partition] if row.partition else "",
+            )  # fmt: skip
+        for id in rest:
+            yield id, None
 
+    def _kind_of(self, seat: planner.Seat) -> str:
+        """The kind of the devices of a seat."""
+        node = self._by_name.get(seat.node)
+        devices = node.devices if node is not None else ()
+        return next((one.kind for one in devices if one.id in seat.devices[:1]), "")
 
-def _placements() -> dict[int, list[Placement]]:
-    """The placements that are not ended, of each job, the present one before the held one."""
-    rows = (
-        Placement.objects.exclude(state=PlacementState.ENDED)
-        .prefetch_related(
-            Prefetch("replicas", PlacedReplica.objects.select_related("node").order_by("rank"))
-        )
-        .order_by("epoch")
-    )
-    by_job: dict[int, list[Placement]] = defaultdict(list)
-    for row in rows:
-        by_job[row.job_id].append(row)
-    return by_job
-
-
-def _jobs(placements: dict[int, list[Placement]], now: datetime) -> Iterable[planner.Job]:
-    of_interest = ~Q(state__in=[*ENDED_STATES, JobState.PAUSED]) | Q(id__in=list(placements))
-    rows = Job.objects.filter(of_interest).select_related("tenant", "tier", "partition")
-    imaged = set(
-        Checkpoint.objects.filter(
-            state=CheckpointState.COMMITTED, collected=False, job__in=rows.values("id")
-        ).values_list("job_id", flat=True)
-    )
-    costs = _costs(rows)
-    promises = _promises(now)
-    for row in rows.order_by("submitted_at", "id"):
-        seated = placements.get(row.id, [])
-        if (row.ended or row.state == JobState.PAUSED) and not _holding(seated):
-            continue
-        yield _job(
-            row, seated, costs.get(row.id), promises.get(row.id), now, has_image=row.id in imaged
-        )
-
-
-def _holding(placements: list[Placement]) -> list[Placement]:
-    return [p for p in placements if p.state != PlacementState.PARKED and not released(p)]
-
-
-def _phase(row: Job, placements: list[Placement], now: datetime) -> planner.Phase:
-    holding = _holding(placements)
-    if row.state == JobState.WAITING and not holding:
-        return planner.Phase.WAITING
-    undisturbed = (
-        row.state == JobState.RUNNING
-        and len(placements) == 1
-        and placements[0].want == Want.RUNNING
-        and not row.pause_asked
-        and not (row.untouchable_until and row.untouchable_until > now)
-        and all(replica.state == State.RUNNING for replica in placements[0].replicas.all())
-    )
-    return planner.Phase.RUNNING if undisturbed else planner.Phase.MOVING
-
-
-def _avoided(row: Job, now: datetime) -> frozenset[planner.NodeId]:
-    """Nodes that failed to start it not long ago."""
-    until = row.avoid_nodes.items()
-    return frozenset(planner.NodeId(name) for name, end in until if end > now.timestamp())
-
-
-def _seats(placements: Iterable[Placement]) -> tuple[planner.Seat, ...]:
-    return tuple(
-        planner.Seat(
-            rank=replica.rank,
-            node=planner.NodeId(replica.node.name),
-            devices=tuple(device_id(replica.node.name, uid) for uid in replica.devices),
-        )
-        for placement in placements
-        for replica in placement.replicas.all()
-    )
-
-
-def _job(
-    row: Job,
-    placements: list[Placement],
-    cost: planner.MoveCost | None,
-    promise: tuple[float, float] | None,
-    now: datetime,
-    *,
-    has_image: bool,
-) -> planner.Job:
-    delivered, entitled = promise or (row.delivered, row.entitled)
-    remedy = planner.Remedy(row.remedy)
-    measured_at = row.accounted_at or row.submitted_at
-    seen = planner.Job(
-        id=job_id(row.id),
-        tenant=planner.TenantId(row.tenant.slug),
-        tier=planner.TierId(row.tier.slug),
-        phase=_phase(row, placements, now),
-        submitted_at=row.submitted_at.timestamp(),
-        replicas=row.replicas,
-        gpus_per_replica=row.gpus_per_replica,
-        fewest_devices=row.fewest_devices,
-        device_kind=row.device_kind,
-        device_memory=row.device_memory,
-        cpus_per_replica=row.cpus_per_replica,
-        memory_per_replica=row.memory_per_replica,
-        partition=row.partition.slug if row.partition else "",
-        remedy=remedy,
-        seats=_seats(_holding(placements)),
-        kept_on=_seats(p for p in placements if p.state == PlacementState.PARKED),
-        wanted_nodes=frozenset(planner.NodeId(name) for name in row.wanted_nodes),
-        avoid_nodes=_avoided(row, now),
-        move_asked=row.move_asked,
-        asked_devices=row.asked_devices,
-        has_image=has_image,
-        waiting_since=(row.waiting_since or row.submitted_at).timestamp(),
-        started_at=row.running_since.timestamp() if row.running_since else None,
-        last_moved_at=row.last_moved_at.timestamp() if row.last_moved_at else None,
-        moves=row.moves,
-        expected_s=row.expected_s,
-        worked_s=row.worked_s,
-        measured_at=measured_at.timestamp(),
-        delivered=delivered,
-        entitled=entitled,
-        cost=cost,
-    )
-    if remedy == planner.Remedy.REQUEUE:
-        return replace(seen, at_stake_s=worked(seen, now.timestamp()))
-    return seen
+    def _again(self, job: int, at: float | None, now: datetime) -> None:
+        """Read a job again at a moment that is still to come."""
+        if at is not None and at > now.timestamp():
+            heappush(self._due, (at, job))
 
 
-LEAVING = ("gate", "freeze", "device", "dump", "store")
-RETURNING = ("launch", "prepare", "network", "restore", "resume")
+def _kept(old: Same | None, new: Same) -> Same:
+    """The old object if the new one says the same."""
+    return old if old is not None and old == new else new
 
 
-def _costs(jobs: Any) -> dict[int, planner.MoveCost]:
-    """What moving each job has cost so far: the mean of its last receipts."""
-    receipts = Move.objects.filter(
-        job__in=jobs.values("id"), remedy=RemedyChoice.TRANSPARENT, called_off=""
-    ).exclude(resumed_at=None)
-    phases: dict[int, list[dict[str, float]]] = defaultdict(list)
-    for job, of_one in receipts.order_by("job_id", "-began_at").values_list("job_id", "phases"):
-        if len(phases[job]) < 5:
-            phases[job].append(of_one)
-    return {job: _mean_cost(seen) for job, seen in phases.items()}
-
-
-def _mean_cost(receipts: list[dict[str, float]]) -> planner.MoveCost:
-    def mean(names: Iterable[str]) -> float:
-        return sum(sum(of_one.get(n, 0.0) for n in names) for of_one in receipts) / len(receipts)
-
-    return planner.MoveCost(
-        checkpoint_s=mean(LEAVING),
-        transfer_s=mean(("fetch",)),
-        restore_s=mean(RETURNING),
-        samples=len(receipts),
-    )
-
-
-def _matrices() -> dict[int, dict[str, Matrix]]:
-    """By job that runs and kind of device, the newest that was measured of its recipe."""
-    rows = Job.objects.filter(state=JobState.RUNNING).exclude(recipe="")
-    profiles = Profile.objects.filter(error="", recipe__in=rows.values("recipe"))
-    by_recipe: dict[str, dict[str, Matrix]] = defaultdict(dict)
-    for profile in profiles.order_by("at", "id"):
-        if (matrix := matrix_of(profile)) is not None:
-            by_recipe[profile.recipe][profile.device_kind] = matrix
-    if not by_recipe:
-        return {}
-    known = rows.filter(recipe__in=list(by_recipe)).values_list("id", "recipe")
-    return {job: by_recipe[recipe] for job, recipe in known}
-
-
-def _promises(now: datetime) -> dict[int, tuple[float, float]]:
-    """Device-seconds delivered and entitled to each live job within the promise's window."""
-    rows = (
-        Promise.objects.filter(hour__gte=now - PROMISE_WINDOW)
-        .exclude(job__state__in=ENDED_STATES)
-        .values_list("job_id")
-        .annotate(delivered=Sum("delivered"), entitled=Sum("entitled"))
-    )
-    return {job: (delivered, entitled) for job, delivered, entitled in rows}
-
-
-def _moved_at(now: datetime) -> list[float]:
-    """Moments of the last hour's background moves: those nobody asked for and nobody gained by."""
-    rows = Move.objects.filter(
-        began_at__gte=now - timedelta(hours=1), reason__in=("defragmented", "gap")
-    )
-    return [moment.timestamp() for moment in rows.values_list("began_at", flat=True)]
+def _next_hour(moment: datetime) -> datetime:
+    """The first full hour that is not before a moment."""
+    hour = moment.replace(minute=0, second=0, microsecond=0)
+    return hour if hour == moment else hour + HOUR

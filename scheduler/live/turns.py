@@ -13,7 +13,9 @@ from portal.events import WANTED, wake
 from scheduler.cycle import run_cycle
 from scheduler.live.cluster import LiveCluster, live_policy
 from scheduler.live.lease import turn
+from scheduler.live.observing import Watch
 from scheduler.live.reconciling import reconcile
+from scheduler.planner import Memory
 
 log = logging.getLogger(__name__)
 
@@ -38,6 +40,9 @@ class _Pace:
 
 _pace = _Pace()
 
+WATCH, MEMORY = Watch(), Memory()
+"""What this process knows of the fleet from its last turn; both find out what others did since."""
+
 
 def take_turn(*, reconciling: bool) -> None:
     """Run a cycle if nobody else does; else have one run after it."""
@@ -57,7 +62,7 @@ def _take_turn(*, reconciling: bool) -> None:
         if reconciling:
             reconcile()
         began = time.perf_counter()
-        plan = run_cycle(LiveCluster(), live_policy())
+        plan = run_cycle(LiveCluster(watch=WATCH), live_policy(), MEMORY)
         figures["cycle_s"] = round(time.perf_counter() - began, 4)
         figures["decisions"] = len(plan)
     if _was_asked():

@@ -2,88 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from math import exp, log
+from statistics import median
 
+from scheduler.planner.fleet import Host
 from scheduler.planner.needs import held_devices
 from scheduler.planner.policy import Policy
-from scheduler.planner.snapshot import Job, JobId, MoveCost, NodeId, Remedy
+from scheduler.planner.promises import at_stake
+from scheduler.planner.snapshot import Job, Link, NodeId, Remedy
 
 PAUSE_S = 2.0
 """Seconds to freeze and thaw in place."""
 START_S = 5.0
 """Seconds to start a job anew."""
+SURE = 8
+"""More samples than this do not weigh more."""
 
 
-def default_cost(bytes_: int, policy: Policy) -> MoveCost:
-    """The cost of moving an image of ``bytes_`` until one was measured."""
-    half = policy.move_s / 2
-    return MoveCost(checkpoint_s=half, transfer_s=bytes_ / policy.bandwidth, restore_s=half)
+class Roads:
+    """How fast images travel between nodes, learned from moves between them.
+
+    What was seen between two nodes is blended with the median of all pairs that lie as far from
+    each other (one node, rack, cluster, region, or farther); until something like it was seen the
+    policy's bandwidth stands in. Each weighs as much as it has samples, the last two as one.
+    """
+
+    def __init__(self, links: Sequence[Link], hosts: Mapping[NodeId, Host]) -> None:
+        self._hosts = hosts
+        self._seen = {(link.source, link.target): link for link in links}
+        rates: dict[int, list[float]] = {}
+        for link in links:
+            rates.setdefault(self._distance(link.source, link.target), []).append(link.rate)
+        self._usual = {distance: median(found) for distance, found in rates.items()}
+
+    def __bool__(self) -> bool:
+        return bool(self._seen)
+
+    def rate(self, source: NodeId, target: NodeId, policy: Policy) -> float:
+        """Bytes a second that one image is expected to travel from one node to another."""
+        usual = self._usual.get(self._distance(source, target), policy.bandwidth)
+        seen = self._seen.get((source, target))
+        if seen is None:
+            return usual
+        weight = min(seen.samples, SURE)
+        return exp((log(seen.rate) * weight + log(usual)) / (weight + 1))
+
+    def transfer_s(self, job: Job, targets: Sequence[NodeId], policy: Policy) -> float:
+        """Seconds until all of a job's images are there; those for one node share its way."""
+        each = job.bytes / len(job.seats)
+        arrival: dict[NodeId, float] = {}
+        for index, seat in enumerate(job.seats):
+            target = targets[index * len(targets) // len(job.seats)]
+            rate = self.rate(seat.node, target, policy)
+            arrival[target] = arrival.get(target, 0.0) + each / rate
+        return max(arrival.values())
+
+    def samples(self, job: Job, targets: Sequence[NodeId]) -> int:
+        """How many moves between such nodes the estimate rests on."""
+        sources = {seat.node for seat in job.seats}
+        found = [self._seen.get((s, t)) for s in sources for t in dict.fromkeys(targets)]
+        return min(SURE, sum(link.samples for link in found if link is not None))
+
+    def _distance(self, source: NodeId, target: NodeId) -> int:
+        if source == target:
+            return 0
+        left, right = self._hosts.get(source), self._hosts.get(target)
+        if left is None or right is None:
+            return 4
+        one, other = left.node, right.node
+        if one.region != other.region:
+            return 4
+        if one.cluster != other.cluster:
+            return 3
+        return 1 if one.rack == other.rack else 2
 
 
-def move_s(job: Job, policy: Policy) -> float:
-    """Seconds during which a move of this job keeps its devices from working."""
+NO_ROADS = Roads((), {})
+
+
+def move_s(
+    job: Job, policy: Policy, roads: Roads = NO_ROADS, targets: Iterable[NodeId] = ()
+) -> float:
+    """Seconds during which a move of this job keeps its devices from working.
+
+    ``targets``: where its replicas would go, by rank; without them wherever that may be.
+    """
     if job.remedy is Remedy.PAUSE:
         return PAUSE_S
     if job.remedy is Remedy.REQUEUE:
         return START_S
-    if job.cost is not None:
-        return job.cost.total_s
-    return policy.move_s + job.bytes / policy.bandwidth
+    known, ends = job.cost, tuple(targets)
+    fixed = policy.move_s if known is None else known.checkpoint_s + known.restore_s
+    usual = job.bytes / policy.bandwidth if known is None else known.transfer_s
+    if not (roads and ends and job.bytes and job.seats):
+        return fixed + usual
+    expected = roads.transfer_s(job, ends, policy)
+    if known is None:
+        return fixed + expected
+    # What this job took so far, wherever it went, and what others took between these nodes.
+    own, theirs = max(1, min(known.samples, SURE)), max(1, roads.samples(job, ends))
+    return fixed + (usual * own + expected * theirs) / (own + theirs)
 
 
-def loss(job: Job, policy: Policy) -> float:
+def loss(job: Job, policy: Policy, now: float) -> float:
     """Device-seconds lost if it is pushed off now: work at stake, and the time to come back."""
-    return (job.at_stake_s + move_s(job, policy)) * max(1, held_devices(job))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Costs:
-    """Move costs learned from what happened, per job and per pair of nodes.
-
-    An answer blends the running mean of the job itself, of the pair of nodes and the default,
-    each weighing as much as it has samples; the default weighs as one.
-    """
-
-    policy: Policy = field(default_factory=Policy)
-    by_job: Mapping[JobId, MoveCost] = field(default_factory=dict)
-    by_pair: Mapping[tuple[NodeId, NodeId], float] = field(default_factory=dict)
-    """Bandwidth seen between two nodes, bytes/s."""
-
-    def learned(
-        self, job: JobId, source: NodeId, target: NodeId, bytes_: int, seen: MoveCost
-    ) -> Costs:
-        """These costs and one more move that took ``seen`` for ``bytes_`` bytes."""
-        old = self.by_job.get(job)
-        by_job = {**self.by_job, job: seen if old is None else _mean(old, seen)}
-        by_pair = dict(self.by_pair)
-        if seen.transfer_s > 0 and bytes_ > 0:
-            rate = bytes_ / seen.transfer_s
-            by_pair[source, target] = (by_pair.get((source, target), rate) + rate) / 2
-        return replace(self, by_job=by_job, by_pair=by_pair)
-
-    def estimate(
-        self,
-        job: JobId,
-        bytes_: int,
-        source: NodeId | None = None,
-        target: NodeId | None = None,
-    ) -> MoveCost:
-        """Seconds that the next move of this job will take."""
-        cost = default_cost(bytes_, self.policy)
-        if source is not None and target is not None and (source, target) in self.by_pair:
-            cost = replace(cost, transfer_s=bytes_ / self.by_pair[source, target])
-        known = self.by_job.get(job)
-        return cost if known is None else _mean(known, replace(cost, samples=1))
-
-
-def _mean(old: MoveCost, new: MoveCost, most: int = 8) -> MoveCost:
-    """The mean weighted by samples; an old mean never weighs more than ``most`` samples."""
-    before, after = max(1, min(old.samples, most)), max(1, new.samples)
-    total = before + after
-    return MoveCost(
-        checkpoint_s=(old.checkpoint_s * before + new.checkpoint_s * after) / total,
-        transfer_s=(old.transfer_s * before + new.transfer_s * after) / total,
-        restore_s=(old.restore_s * before + new.restore_s * after) / total,
-        samples=max(1, old.samples) + after,
-    )
+    return (at_stake(job, now) + move_s(job, policy)) * max(1, held_devices(job))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Why
 from scheduler.planner.draft import Draft
 from scheduler.planner.fleet import Bin, Pool
@@ -56,8 +55,8 @@ def _movers(draft: Draft, bin_: Bin) -> list[Held]:
 def _empty(draft: Draft, bin_: Bin, movers: list[Held]) -> bool:
     """Move all of them to other bins in use; keep it only if the gain is worth the cost."""
     pool = bin_.pool
-    cost = sum(move_s(held.job, draft.policy) * held.count for held in movers)
-    if cost > WORTH * draft.policy.gain_horizon_s * len(bin_.ids):
+    worth = WORTH * draft.policy.gain_horizon_s * len(bin_.ids)
+    if sum(draft.move_s(held.job) * held.count for held in movers) > worth:
         return False
     barred = {other: other.by_free[other.size] for other in draft.fleet.by_kind[pool.kind]}
     barred[pool] |= bin_.bit
@@ -72,6 +71,9 @@ def _empty(draft: Draft, bin_: Bin, movers: list[Held]) -> bool:
             draft.ledger.take(held.job.id)
             spots = find([pool], need, size, barred) if size is not None else None
             if spots is None or size is None:
+                return False
+            worth -= draft.move_s(held.job, spots) * held.count
+            if worth < 0:
                 return False
             draft.relocate(held, size, spots, why)
         attempt.keep()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 
+from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Decision, Migrate, Place, Preempt, Resize, Why
 from scheduler.planner.fairness import Account, Refusal
 from scheduler.planner.fleet import Bin, Pool
@@ -86,6 +87,11 @@ class Draft:
         """Why there is no room now, by what is needed."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}
         self.moves_left = policy.moves_per_hour - memory.recent
+
+    def move_s(self, job: Job, spots: Iterable[Spot] = ()) -> float:
+        """Seconds that a move of a job to these bins would take; without them to anywhere."""
+        targets = (bin_.host.node.id for bin_, groups in spots for _ in range(groups))
+        return move_s(job, self.policy, self.memory.roads, targets)
 
     def tier(self, job: Job) -> Tier:
         """The tier of a job; without tiers all are equal."""

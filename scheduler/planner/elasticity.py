@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Why
 from scheduler.planner.draft import Draft
 from scheduler.planner.ledger import Held, Part
@@ -207,7 +206,7 @@ def _worth(held: Held, size: Size, draft: Draft) -> bool:
     if left == float("inf"):
         left = draft.policy.gain_horizon_s
     before = left * job.devices / held.count
-    after = move_s(job, draft.policy) + left * job.devices / size.devices
+    after = draft.move_s(job) + left * job.devices / size.devices
     return after < WORTH * before
 
 

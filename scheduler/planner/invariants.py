@@ -13,10 +13,11 @@ from scheduler.planner.decisions import Decision, Hold, Migrate, Place, Plan, Pr
 from scheduler.planner.draft import Draft
 from scheduler.planner.fleet import Host
 from scheduler.planner.ledger import Held
-from scheduler.planner.memory import Memory, quiet_until
+from scheduler.planner.memory import Memory
 from scheduler.planner.needs import Need, Size, natural, need_of, sizes
 from scheduler.planner.placement import find
 from scheduler.planner.policy import HOUR, Policy
+from scheduler.planner.quiet import quiet_until
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import DeviceId, Job, JobId, NodeId, Phase, Remedy, Seat, Snapshot
 

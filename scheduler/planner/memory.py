@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from heapq import heappop, heappush
 
 from scheduler.planner.changes import same_hold, same_times
+from scheduler.planner.costs import Roads
 from scheduler.planner.crossings import Crossings
 from scheduler.planner.decisions import Why
 from scheduler.planner.ends import Ends
@@ -20,13 +21,14 @@ from scheduler.planner.ledger import NEVER, Held, Ledger
 from scheduler.planner.needs import Need, Size, sizes
 from scheduler.planner.ordering import NO_TIER, Queue
 from scheduler.planner.policy import HOUR, Policy
+from scheduler.planner.quiet import can_leave, quiet_until
 from scheduler.planner.roster import Roster
 from scheduler.planner.snapshot import (
     Job,
     JobId,
+    Link,
     Node,
     Phase,
-    Remedy,
     Seat,
     Snapshot,
     Tenant,
@@ -51,6 +53,8 @@ class Memory:
         self.ledger: Ledger
         self.queue: Queue
         self.tier_by_id: dict[TierId, Tier] = {}
+        self.links: tuple[Link, ...] = ()
+        self.roads: Roads
         self.wishes: set[JobId] = set()
         """Running jobs of which a person asked something."""
         self.elastic: dict[JobId, int] = {}
@@ -90,10 +94,14 @@ class Memory:
 
     def take_in(self, snapshot: Snapshot, policy: Policy) -> None:
         """Become what ``snapshot`` says."""
-        if not self._same_ground(snapshot, policy):
+        same = self._same_ground(snapshot, policy)
+        if not same:
             self._begin(snapshot, policy)
         else:
             self._follow(snapshot)
+        if snapshot.links is not self.links or not same:
+            self.links, self.roads = snapshot.links, Roads(snapshot.links, self.fleet.hosts)
+            self.epoch += 1
         self.now = snapshot.now
         self._pass_time(snapshot)
         for id_, seats in self.expected.items():
@@ -360,22 +368,3 @@ class Memory:
         spare = self.elastic.pop(held.job.id, 0)
         if spare:
             self.spare[held.kind] -= spare
-
-
-def can_leave(held: Held) -> bool:
-    """Whether a job keeps its step when it leaves, and its nodes can hand on its checkpoint."""
-    if held.job.remedy is not Remedy.TRANSPARENT:
-        return False
-    parts = held.parts
-    if len(parts) == 1:
-        return parts[0].bin.host.node.can_restore
-    return all(part.bin.host.node.can_restore for part in parts)
-
-
-def quiet_until(job: Job, policy: Policy) -> tuple[float, float]:
-    """Until when it may not be pushed off, and until when it may not be moved or resized."""
-    started, moved = job.started_at, job.last_moved_at
-    if moved is None:
-        return -NEVER if started is None else started + policy.minimum_run_s, -NEVER
-    since = moved if started is None else max(started, moved)
-    return since + policy.minimum_run_s, moved + policy.cooling_s

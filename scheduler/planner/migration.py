@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.planner.costs import move_s
 from scheduler.planner.decisions import Preempt, Why
 from scheduler.planner.draft import Draft
 from scheduler.planner.elasticity import resize_as_asked
@@ -222,15 +221,19 @@ def _index(draft: Draft, mover: Mover) -> Yielders:
 
 def _worth(movers: list[Held], job: Job, size: Size, draft: Draft) -> bool:
     """Whether the work gained exceeds the work that the moves cost."""
-    cost = sum(move_s(held.job, draft.policy) * held.count for held in movers)
-    gain = min(remaining(job, draft.now), draft.policy.gain_horizon_s) * size.devices
-    return cost < gain
+    cost = sum(draft.move_s(held.job) * held.count for held in movers)
+    return cost < _gain(job, size, draft)
+
+
+def _gain(job: Job, size: Size, draft: Draft) -> float:
+    """Device-seconds of work that a job does within the horizon, once it is placed."""
+    return min(remaining(job, draft.now), draft.policy.gain_horizon_s) * size.devices
 
 
 def _step_aside(mover: Mover, line: Line, size: Size, movers: list[Held]) -> bool:
     """Try it on the ledger: the job comes in, and each of the movers lands elsewhere."""
     draft, job = mover.draft, mover.job
-    ledger = draft.ledger
+    ledger, gain = draft.ledger, _gain(job, size, draft)
     with draft.undoing() as attempt:
         for held in movers:
             if mover.right(held) is None:
@@ -250,6 +253,9 @@ def _step_aside(mover: Mover, line: Line, size: Size, movers: list[Held]) -> boo
             near = [pool for pool in draft.fleet.suiting(need) if pool.kind == held.kind]
             landing = find(near, need, same) if same is not None else None
             if landing is None or same is None:
+                return False
+            gain -= draft.move_s(held.job, landing) * held.count
+            if gain <= 0:
                 return False
             draft.relocate(held, same, landing, why, job.id)
         attempt.keep()

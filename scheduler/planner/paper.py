@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from scheduler.planner.decisions import Decision, Hold, Migrate, Place, Plan, Preempt, Resize
-from scheduler.planner.promises import delivered, entitled, worked
+from scheduler.planner.promises import at_stake, delivered, entitled, worked
 from scheduler.planner.snapshot import Job, JobId, Phase, Remedy, Snapshot
 
 
@@ -32,7 +32,7 @@ def after(job: Job, decision: Decision, now: float) -> Job:
                 measured, phase=Phase.RUNNING, seats=seats, kept_on=(), started_at=now,
             )  # fmt: skip
         case Preempt():
-            lost = job.at_stake_s if job.remedy is Remedy.REQUEUE else 0.0
+            lost = measured.at_stake_s if job.remedy is Remedy.REQUEUE else 0.0
             return replace(
                 measured, phase=Phase.WAITING, seats=(), started_at=None, waiting_since=now,
                 kept_on=job.seats if job.remedy is Remedy.PAUSE else (),
@@ -53,6 +53,7 @@ def measured_at(job: Job, now: float) -> Job:
     return replace(
         job,
         worked_s=worked(job, now),
+        at_stake_s=at_stake(job, now),
         delivered=delivered(job, now),
         entitled=entitled(job, now),
         measured_at=now,

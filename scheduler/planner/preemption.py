@@ -57,14 +57,22 @@ def _own_first(pusher: Pusher, line: Line, size: Size, pools: Sequence[Pool]) ->
         and held.kind == line.kinds[0]
         and pusher.right(held) is not None
     ]
-    able.sort(key=lambda held: (-held.count, loss(held.job, draft.policy), natural(held.job.id)))
+    able.sort(
+        key=lambda held: (
+            -held.count, loss(held.job, draft.policy, draft.now), natural(held.job.id),
+        )
+    )  # fmt: skip
     chosen: list[Held] = []
     missing = refusal.short
     for held in able:
         if missing <= 0:
             break
         single = [other for other in able if other.count >= missing and other not in chosen]
-        last = min(single, key=lambda one: (one.count, loss(one.job, draft.policy)), default=held)
+        last = min(
+            single,
+            key=lambda one: (one.count, loss(one.job, draft.policy, draft.now)),
+            default=held,
+        )
         chosen.append(last)
         missing -= last.count
     return chosen if missing <= 0 else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.planner.needs import held_devices
-from scheduler.planner.snapshot import Job, Phase
+from scheduler.planner.snapshot import Job, Phase, Remedy
 
 
 def since(job: Job, now: float) -> float:
@@ -44,6 +44,13 @@ def worked(job: Job, now: float) -> float:
         return job.worked_s
     begun = job.measured_at if job.started_at is None else max(job.measured_at, job.started_at)
     return job.worked_s + max(0.0, now - begun) * held_devices(job) / job.devices
+
+
+def at_stake(job: Job, now: float) -> float:
+    """Seconds of work lost if it is pushed off now."""
+    if job.remedy is not Remedy.REQUEUE:
+        return job.at_stake_s
+    return job.at_stake_s + worked(job, now) - job.worked_s
 
 
 def remaining(job: Job, now: float) -> float:

@@ -153,7 +153,7 @@ class Search:
         draft = self.draft
         return (
             max(draft.tier(held.job).rank for held in chosen),
-            sum(loss(held.job, draft.policy) for held in chosen),
+            sum(loss(held.job, draft.policy, draft.now) for held in chosen),
             sorted(natural(held.job.id) for held in chosen),
         )
 

@@ -141,6 +141,17 @@ class MoveCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """How fast images were seen to travel from one node to another."""
+
+    source: NodeId
+    target: NodeId
+    rate: float
+    """Bytes a second, above 0, counted as the memory was before compression."""
+    samples: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
     """A gang of ``replicas`` x ``gpus_per_replica`` devices, all or nothing."""
 
@@ -185,15 +196,15 @@ class Job:
     worked_s: float = 0.0
     """Seconds of work done so far at full size."""
     at_stake_s: float = 0.0
-    """Seconds of work that would be lost if it were pushed off now (0 when transparent)."""
+    """Seconds of work that would be lost if it were pushed off (0 when transparent)."""
     delivered: float = 0.0
     """Device-seconds delivered within the promise's window."""
     entitled: float = 0.0
     """Device-seconds it was entitled to within the promise's window."""
     measured_at: float | None = None
-    """When ``worked_s``, ``delivered`` and ``entitled`` were true; the planner carries them on from
-    there. ``None``: at the snapshot's ``now``. A job that has not changed can so be shared between
-    snapshots."""
+    """When ``worked_s``, ``at_stake_s``, ``delivered`` and ``entitled`` were true; the planner
+    carries them on from there. ``None``: at the snapshot's ``now``. A job that has not changed can
+    so be shared between snapshots."""
     cost: MoveCost | None = None
     bytes: int = 0
     """Last known size of its image, for the default cost."""
@@ -218,5 +229,7 @@ class Snapshot:
     """A tuple, or a `Roster` where only a few jobs change between snapshots."""
     tenants: tuple[Tenant, ...]
     tiers: tuple[Tier, ...]
+    links: tuple[Link, ...] = ()
+    """What was learned of ways between nodes; the rest is assumed (`costs.py`)."""
     moved_at: tuple[float, ...] = ()
     """Moments of the background moves of the last hour, for the hourly budget."""

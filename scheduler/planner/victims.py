@@ -80,7 +80,7 @@ class Option:
         self.key = (
             -gain / len(victims),
             max(draft.tier(one.job).rank for one in victims),
-            sum(loss(one.job, draft.policy) for one in victims),
+            sum(loss(one.job, draft.policy, draft.now) for one in victims),
             sorted((len(one.job.id), one.job.id) for one in victims),
         )
 

@@ -30,8 +30,9 @@ from portal.actions.submitting import JobRequest, submit_job
 from portal.models import Job, Node, Settings, User
 from scheduler.cycle import run_cycle
 from scheduler.live.cluster import LiveCluster
+from scheduler.live.observing import Watch
 from scheduler.live.reconciling import reconcile
-from scheduler.planner import PRESETS, Policy
+from scheduler.planner import PRESETS, Memory, Policy
 
 ABLE = {
     name: Ability(able=True)
@@ -126,6 +127,7 @@ class Town:
         self.user = user
         self.passed = timedelta(0)
         self.puppets: dict[str, Puppet] = {}
+        self.watch, self.memory = Watch(), Memory()
         Settings.objects.create(pk=1, listening_since=self.now - timedelta(days=1))
 
     def node(
@@ -160,7 +162,7 @@ class Town:
         self.passed += timedelta(seconds=seconds)
 
     def cycle(self, policy: Policy = PRESETS["eager"]) -> None:
-        run_cycle(LiveCluster(self.now), policy)
+        run_cycle(LiveCluster(self.now, self.watch), policy, self.memory)
 
     def rest(self, rounds: int = 40, policy: Policy = PRESETS["eager"]) -> None:
         """Let agents and planner act until nothing changes any more."""
