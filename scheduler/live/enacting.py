@@ -148,17 +148,12 @@ def _hold(holds: list[planner.Hold], now: datetime) -> None:
     if not holds:
         return
     answered = {job_row(hold.job): hold.why for hold in holds}
-    known = {
-        job.id: job
-        for job in Job.objects.filter(id__in=answered, state=JobState.WAITING).select_related(
-            "tenant"
-        )
-    }
-    news = [
-        (known[id], why)
-        for id, why in answered.items()
-        if id in known and known[id].sentence != str(why)
-    ]
+    waiting = Job.objects.filter(state=JobState.WAITING)
+    # Of thousands most have their answer already: they are not made instances of.
+    told = {id: said for id, said in waiting.values_list("id", "sentence") if id in answered}
+    stale = [id for id, said in told.items() if said != str(answered[id])]
+    known = waiting.select_related("tenant").in_bulk(stale)
+    news = [(known[id], why) for id, why in answered.items() if id in known]
     if news:
         with unit():
             _tell(news, now)

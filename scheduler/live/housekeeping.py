@@ -27,6 +27,7 @@ from portal.models import (
     JobUse,
     Node,
     Placement,
+    Promise,
 )
 from scheduler.live.lease import turn
 
@@ -37,6 +38,8 @@ GRACE_S = 1800.0
 """Chunks younger than this may belong to a store in progress."""
 SAMPLES_KEPT = timedelta(days=30)
 DECISIONS_KEPT = timedelta(days=30)
+PROMISES_KEPT = timedelta(days=400)
+"""Of jobs that have ended; long enough to compare a month with the same one a year ago."""
 
 
 def keep_house(now: datetime | None = None) -> None:
@@ -86,6 +89,7 @@ def sample(now: datetime) -> None:
 def forget(now: datetime) -> None:
     """Drop rows that no page shows any more, and checkpoints of jobs that have ended."""
     FleetSample.objects.filter(at__lt=now - SAMPLES_KEPT).delete()
+    Promise.objects.filter(hour__lt=now - PROMISES_KEPT, job__state__in=ENDED_STATES).delete()
     JobUse.objects.filter(at__lt=now - SAMPLES_KEPT).delete()
     Decision.objects.filter(at__lt=now - DECISIONS_KEPT, job__state__in=ENDED_STATES).delete()
     over = Checkpoint.objects.filter(job__state__in=ENDED_STATES, collected=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from scheduler.planner import PRESETS, Quota, Remedy, Tenant, Tier, plan
@@ -105,6 +107,19 @@ def test_what_was_lent_comes_back() -> None:
     # Either job of the borrower would do; the lesser tier goes.
     assert found["own"] == "preempt reclaimed"
     assert found["mine"].startswith("place")
+
+
+def test_what_was_lent_comes_back_within_the_protected_time() -> None:
+    policy = replace(POLICY, minimum_run_s=300.0)
+    jobs = [
+        job("own", 4, on="n1", tenant="other", started_at=NOW - 299.0),
+        job("lent", 4, on="n1", tenant="other", started_at=NOW - 200.0, tier="premium"),
+        job("mine", 4, tenant="team"),
+    ]
+    snapshot = given([node("n1")], jobs, tenants=OWN)
+    assert told(plan(snapshot, policy))["mine"].startswith("hold")
+    later = told(plan(replace(snapshot, now=NOW + 1.0), policy))
+    assert later["own"] == "preempt reclaimed" and later["mine"].startswith("place")
 
 
 def test_only_what_was_lent_comes_back() -> None:
