@@ -8,7 +8,6 @@ from functools import cache
 from queue import Empty, SimpleQueue
 from typing import Any
 
-import redis
 from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.conf import settings
@@ -47,9 +46,9 @@ def _keep_sending(waiting: SimpleQueue[Post]) -> None:
             pass
         try:
             send_all(posts)
-        except (redis.RedisError, OSError) as error:
+        except Exception:
             # What is lost is seen again: pages reload their state, agents notice a newer number.
-            log.warning("could not send %d messages: %s", len(posts), error)
+            log.warning("could not send %d messages", len(posts), exc_info=True)
 
 
 def send_all(posts: list[Post]) -> None:
