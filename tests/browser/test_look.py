@@ -63,6 +63,7 @@ def test_the_fleet_is_live_and_leads_to_jobs(
 def test_jobs_are_narrowed_down_in_place(sample: Portal, page: Page) -> None:
     log_in(page, sample)
     page.goto(f"{sample.url}/jobs/")
+    expect(page.locator("#live")).to_have_text("Live")  # the page's scripts listen by then
     page.keyboard.press("/")
     page.keyboard.type("wav2vec")
     expect(page.locator("tbody tr")).to_have_count(1)
@@ -89,6 +90,7 @@ def test_a_quota_is_edited_in_place(sample: Portal, page: Page, complaints: list
 
 def test_keys_lead_about(sample: Portal, page: Page) -> None:
     log_in(page, sample)
+    expect(page.locator("#live")).to_have_text("Live")  # the page's scripts listen by then
     page.keyboard.press("?")
     expect(page.get_by_role("heading", name="Keys")).to_be_visible()
     page.keyboard.press("Escape")
