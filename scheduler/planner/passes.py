@@ -307,6 +307,8 @@ def _reserve(line: Line, job: Job, draft: Draft) -> None:
         if kind not in draft.reserved:
             draft.reserve(job, kind, least)
         return
+    if not draft.passes(job, kind, least):
+        return
     taken = [kept.where for kept in draft.places if kept.where]
     apart = not any(mask & one.get(pool, 0) for one in taken for pool, mask in where.items())
     if where and apart and len(draft.places) < MOST_PLACES:
