@@ -27,6 +27,7 @@ from agents.protocol import (
     decode_down,
     encode,
 )
+from agents.waiting import end
 
 log = logging.getLogger("tidepool.link")
 
@@ -142,9 +143,7 @@ class Link:
                 task.result()
         finally:
             self.connected = False
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end(tasks)
 
     async def send(self, message: Up) -> None:
         """Send one message; waits while the connection's buffer is full."""

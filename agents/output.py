@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from agents.protocol import Output
 from agents.stream import Marks, Stream
+from agents.waiting import either
 from agents.writes import Writes
 
 CHUNK = 64 << 10
@@ -95,8 +95,8 @@ class Outputs:
                 self._hurry.clear()
                 while await self._round(send):
                     pass
-                await _either(self._hurry, GAP_S)
-                await _either(self._wake, self._patience())
+                await either(self._hurry, GAP_S)
+                await either(self._wake, self._patience())
         finally:
             self._linked = False
             self._writes.close()
@@ -133,9 +133,3 @@ class Outputs:
     def _skip(self, key: str, stream: Stream, *, ended: bool = False) -> None:
         if stream.skip_flood(ended=ended):
             self._marked(key, stream.marks)
-
-
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Wait for the event, but no longer than this."""
-    with contextlib.suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), seconds)

@@ -20,6 +20,7 @@ from agents.node import Node, thread
 from agents.protocol import Desired, Want
 from agents.record import Record, without_launch
 from agents.timing import CLEAN
+from agents.waiting import either
 from agents.watch import until_ended
 
 log = logging.getLogger("tidepool.replica")
@@ -202,8 +203,7 @@ class Replica:
     async def _pause(self) -> None:
         least, most = RETRY_S
         delay = min(most, least * 2**self._tries) * random.uniform(0.5, 1.0)
-        with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._changed.wait(), delay)
+        await either(self._changed, delay)
 
     async def _rest(self) -> None:
         """Wait for another wish, or for the end of what runs."""
