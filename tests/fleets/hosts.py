@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import socket
+import string
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
@@ -18,12 +20,15 @@ from agents.containers import netns
 UPLINK = "uplink"
 """A host's end of its wire."""
 
+_LETTERS = itertools.cycle(string.ascii_lowercase)
+"""One for each switch of this process: two fleets may stand side by side."""
+
 
 class Switch:
     """A bridge with the hosts on it. A context manager: leaving it removes all of it."""
 
     def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self.bridge = f"tps{os.getpid()}"
+        self.bridge = f"tps{os.getpid()}{next(_LETTERS)}"
         self.network = free_network()
         self.address = f"{self.network}.1"
         self.hosts = {
