@@ -7,8 +7,8 @@ export TIDEPOOL_NODE_PREFIX ?= $(TIDEPOOL_HOME)/node
 export PYTHON
 BIN := .venv/bin
 PYTEST := $(BIN)/python -X faulthandler -m pytest
-# A story with real processes gets one second chance in CI; the report names every one that took it.
-RERUNS := $(if $(CI),--reruns 1 --reruns-delay 2)
+# A story with real processes gets two more chances in CI; the report names every one that took one.
+RERUNS := $(if $(CI),--reruns 2 --reruns-delay 2)
 
 .DEFAULT_GOAL := help
 .PHONY: help up node test check bench demo environment test-environment
