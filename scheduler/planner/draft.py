@@ -200,10 +200,14 @@ class Draft:
         self.placed[job.id] = Place(job=job.id, seats=seats, why=why, after=after)
         if after:
             self.plans[job.id] = (job, size, need_of(job))
-        kept = self.reserved.get(parts[0].bin.pool.kind)
+        self.use(self.ledger.held[job.id])
+
+    def use(self, held: Held, sign: int = 1) -> None:
+        """Count what a job takes of what reservations have left over; -1: what it gives back."""
+        kept = self.reserved.get(held.kind)
         for one in (*self.places, kept) if kept is not None else self.places:
-            if self.now + remaining(job, self.now) >= one.shadow:
-                one.extra -= one.holds(self.ledger.held[job.id])
+            if self.now + remaining(held.job, self.now) >= one.shadow:
+                one.extra -= sign * one.holds(held)
 
     def place_on(self, job: Job, seats: tuple[Seat, ...], parts: list[Part], count: int) -> None:
         """Start a job on given seats."""
@@ -315,12 +319,13 @@ class Draft:
 class Undoing(Attempt):
     """An attempt that takes back the decisions too."""
 
-    __slots__ = ("_draft", "_moved", "_placed")
+    __slots__ = ("_draft", "_extras", "_moved", "_placed")
 
     def __init__(self, draft: Draft) -> None:
         super().__init__(draft.ledger)
         self._draft = draft
         self._placed, self._moved = len(draft.placed), len(draft.moved)
+        self._extras = [(one, one.extra) for one in (*draft.reserved.values(), *draft.places)]
 
     def __exit__(
         self,
@@ -335,3 +340,5 @@ class Undoing(Attempt):
                 draft.plans.pop(draft.placed.popitem()[0], None)
             while len(draft.moved) > self._moved:
                 draft.moved.popitem()
+            for reservation, extra in self._extras:
+                reservation.extra = extra

@@ -131,7 +131,7 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
     if any(_taken(part.bin, part.mask, beneficiary) for part in victim.parts):
         return
     with ledger.tentatively() as attempt:
-        ledger.take(beneficiary)
+        before = ledger.take(beneficiary)
         ledger.put(victim)
         if draft.policy.quotas and victim.account and victim.account.exceeds(victim.kind):
             return
@@ -141,6 +141,7 @@ def _let_stay(draft: Draft, beneficiary: JobId, victim: Held) -> None:
             return
         rest = tuple(id_ for id_ in place.after if id_ != victim.job.id)
         why = Why(reason=Reason.MADE_ROOM, numbers={"count": len(rest)})
+        draft.use(before, -1)
         draft.place(job, size, spots, why if rest else draft.why_placed(job, size), rest)
         attempt.keep()
     del draft.leaving[victim.job.id]

@@ -13,7 +13,7 @@ from scheduler.planner import PRESETS, Memory, Phase, Plan, Policy, Roster, plan
 from scheduler.planner.invariants import check
 from scheduler.planner.paper import enacted
 from tests.planner.sketches import NOW, TIERS
-from tests.planner.strategies import a_snapshot, wanting
+from tests.planner.strategies import a_policy, a_snapshot, wanting
 
 
 class World:
@@ -155,3 +155,9 @@ def test_lives_under_every_policy() -> None:
     for seed, name in enumerate(sorted(set(PRESETS) - {n for n in PRESETS if "pool" in n})):
         a_life(seed, PRESETS[name], steps=8)
         a_quiet_life(seed, PRESETS[name], steps=4)
+
+
+def test_a_move_that_is_given_up_takes_nothing_of_what_is_reserved() -> None:
+    # With memory, the cycle tries a gap for a gang that it would not have tried without.
+    seed = 800004367
+    a_quiet_life(seed, a_policy(seed * 7 + 1), steps=6)
