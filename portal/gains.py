@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from portal.choices import PlacementState
+from portal.drawings.figures import count
 from scheduler.planner.sensitivity import Matrix, predict
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def known_of(job: Job) -> dict[str, Any]:
 
 
 def _cpus(amount: float) -> str:
-    return f"{amount:g} CPU" if amount == 1 else f"{amount:g} CPUs"
+    return count(amount, "CPU")
 
 
 def _percent(part: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
 from django.db.models import F
@@ -25,11 +25,11 @@ def account(job: Job, now: datetime | None = None) -> None:
     now = now or timezone.now()
     since = job.accounted_at or job.submitted_at
     job.accounted_at = now
-    seconds = (now - since).total_seconds()
-    if seconds <= 0 or job.ended or job.state == JobState.PAUSED:
+    seconds = _counted_s(job, since, now)
+    if not seconds:
         return
     entitled = seconds * job.devices
-    delivered = seconds * _delivering(job)
+    delivered = seconds * _delivering(job, standing(job))
     job.entitled += entitled
     job.delivered += delivered
     if job.devices:
@@ -43,11 +43,34 @@ def account(job: Job, now: datetime | None = None) -> None:
             books.use(job.tenant_id, delivered, now)
 
 
-def _delivering(job: Job) -> float:
+def reckon(job: Job, placements: Iterable[Placement], now: datetime) -> tuple[float, float]:
+    """Device-seconds delivered and entitled to until ``now``: those booked and those since.
+
+    ``placements`` are the job's, at least those that have not ended. Nothing is booked.
+    """
+    seconds = _counted_s(job, job.accounted_at or job.submitted_at, now)
+    working = _delivering(job, placements) if seconds else 0.0
+    return job.delivered + seconds * working, job.entitled + seconds * job.devices
+
+
+def fraction_of(job: Job, placements: Iterable[Placement], now: datetime) -> float | None:
+    """The GPU fraction that a job has had until ``now``; None where nothing was owed yet."""
+    delivered, entitled = reckon(job, placements, now)
+    return delivered / entitled if entitled else None
+
+
+def _counted_s(job: Job, since: datetime, now: datetime) -> float:
+    """Seconds between two moments in which a job in this state is owed its devices."""
+    if job.ended or job.state == JobState.PAUSED:
+        return 0.0
+    return max(0.0, (now - since).total_seconds())
+
+
+def _delivering(job: Job, placements: Iterable[Placement]) -> float:
     """Devices at work for the job at this moment."""
     if job.state != JobState.RUNNING or job.running_since is None:
         return 0.0
-    for placement in standing(job):
+    for placement in placements:
         if placement.state == PlacementState.ACTIVE:
             return float(placement.devices)
     return 0.0

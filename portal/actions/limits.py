@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from django.db.models import Sum
 
 from portal.choices import PlacementState
+from portal.drawings.figures import count
 from portal.models import Node, Partition, Placement, Quota, Tenant
 from portal.refusals import Refused
 
@@ -53,9 +54,9 @@ def check_quota(limits: Limits, devices: int) -> None:
     if limits.most is not None and devices > limits.most:
         raise Refused(
             {
-                "gpus_per_replica": f"It needs {devices} devices, and {limits.tenant.slug} may use"
-                f" {limits.most} at once. Ask for fewer, set a lower bound,"
-                " or ask an admin for quota."
+                "gpus_per_replica": f"It needs {count(devices, 'device')}, and"
+                f" {limits.tenant.slug} may use {limits.most} at once. Ask for fewer,"
+                " set a lower bound, or ask an admin for quota."
             },
             id="over-quota",
         )
@@ -85,7 +86,7 @@ def check_fleet(request: JobRequest, tenant: Tenant, partition: Partition | None
     have = sum(_devices(node, request) for node in fitting)
     if have < fewest:
         raise Refused(
-            {"replicas": f"It needs {fewest} devices, and the fleet has {have} that suit it."},
+            {"replicas": f"It needs {count(fewest, 'device')}; the fleet has {have} to suit it."},
             id="too-large",
         )
     return fitting
@@ -115,7 +116,7 @@ def _of_size(nodes: list[Node], request: JobRequest) -> list[Node]:
     most_cpus = max(node.cpus for node in nodes)
     if request.cpus_per_replica > most_cpus:
         raise Refused(
-            {"cpus_per_replica": f"The largest node that suits it has {most_cpus:g} CPUs."}
+            {"cpus_per_replica": f"The largest node that suits it has {count(most_cpus, 'CPU')}."}
         )
     most = max(node.memory for node in nodes)
     if request.memory_per_replica > most:

@@ -11,6 +11,7 @@ from portal import events
 from portal.access import require_admin
 from portal.actions.audit import record
 from portal.actions.tenants import check_slug
+from portal.drawings.figures import count
 from portal.models import Node, Partition, Tenant, User
 from portal.refusals import Refused
 
@@ -70,7 +71,8 @@ def remove_partition(user: User, partition: Partition) -> None:
     live = partition.jobs.live().count()
     if live:
         raise Refused(
-            f"{live} live jobs ask for {partition.slug}; wait for them or cancel them.",
+            f"{partition.slug} is asked for by {count(live, 'live job')}; "
+            "wait for them or cancel them.",
             id="in-use",
             conflict=True,
         )

@@ -139,7 +139,7 @@ def resize_job(user: User, job: Job, devices: int) -> None:
         sizes = sizes_of(locked)
         if devices not in sizes:
             can = ", ".join(map(str, sizes))
-            raise Refused({"devices": f"{locked.replicas} replicas can run on {can} devices."})
+            raise Refused({"devices": f"Choose one of these numbers of devices: {can}."})
         if locked.state != JobState.WAITING and locked.remedy != Remedy.TRANSPARENT:
             raise _conflict(f"It can't be resized while it runs: {locked.verdict}")
         locked.asked_devices = devices

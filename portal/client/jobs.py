@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from portal.client.connection import Portal
-from portal.client.telling import ago, fields, table, told_by, when
+from portal.client.telling import ago, counted, fields, table, told_by, when
 from portal.client.words import settings
 
 STATES = "waiting, starting, running, moving, paused, succeeded, failed, cancelled, live or ended"
@@ -44,7 +44,7 @@ def tell_job(job: Any) -> None:
         ("tier", job["tier"]),
         ("command", shlex.join(job["command"])),
         ("source", came_from),
-        ("size", f"{job['replicas']} x {job['gpus_per_replica']} devices"),
+        ("size", f"{job['replicas']} x {counted(job['gpus_per_replica'], 'device')}"),
         ("fewest", job["fewest_devices"]),
         ("nodes", job["nodes"]),
         ("devices held", job["devices_held"] or None),

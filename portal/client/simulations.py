@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from portal.client.connection import Portal
-from portal.client.telling import cell, fields, table, told_by, when
+from portal.client.telling import cell, counted, fields, table, told_by, when
 
 OPEN = {"queued", "running"}
 HOURS = 3600.0
@@ -49,7 +49,7 @@ def tell_simulations(rows: Any) -> None:
 
 
 def source(row: Any) -> str:
-    return f"the last {row['days']} days" if row["days"] else str(row["filename"])
+    return f"the last {counted(row['days'], 'day')}" if row["days"] else str(row["filename"])
 
 
 def tell_simulation(row: Any) -> None:
@@ -58,7 +58,7 @@ def tell_simulation(row: Any) -> None:
         [
             *(("id", row["id"]), ("question", row["title"]), ("jobs of", source(row))),
             *(("state", row["state"]), ("told", row["detail"])),
-            ("costs", f"learned from {learned} moves" if learned else ""),
+            ("costs", f"learned from {counted(learned, 'move')}" if learned else ""),
         ]
     )
     for line in row["broken"]:

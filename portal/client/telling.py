@@ -73,6 +73,11 @@ def cell(value: Any) -> str:
     return "".join(char if char.isprintable() else " " for char in str(value))
 
 
+def counted(number: int, noun: str) -> str:
+    """Answer a number with its noun: ``1 day``, ``7 days``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
 def when(text: str | None) -> str:
     """Answer a moment in the local time zone, to the second."""
     if not text:

@@ -59,6 +59,7 @@ def share(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "—"
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """``1 device``, ``8 devices``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+def count(number: float, noun: str, plural: str = "") -> str:
+    """``1 device``, ``8 devices``, ``1.5 CPUs``."""
+    told = f"{number:,}" if isinstance(number, int) else f"{number:,g}"
+    return f"{told} {noun if number == 1 else plural or noun + 's'}"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from portal.drawings.figures import count
 from portal.drawings.figures import share as portion
 from scheduler.planner.sensitivity import Matrix
 
@@ -52,7 +53,9 @@ def draw_pace(
         return round(HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * pace / top, 1)
 
     corners = [(x(cpus), y(pace)) for cpus, pace, *_ in points]
-    label = ", ".join(f"{portion(pace, 1.0)} with {cpus:g} CPUs" for cpus, pace, *_ in points)
+    label = ", ".join(
+        f"{portion(pace, 1.0)} with {count(cpus, 'CPU')}" for cpus, pace, *_ in points
+    )
     return format_html(
         '<svg class="pace" role="img" aria-label="Pace: {}" viewBox="0 0 {} {}">{}{}{}{}{}</svg>',
         label,
@@ -66,9 +69,9 @@ def draw_pace(
         ),
         format_html_join(
             "",
-            '<circle cx="{}" cy="{}" r="3.5"><title>{} CPUs: {} of its speed</title></circle>',
+            '<circle cx="{}" cy="{}" r="3.5"><title>{}: {} of its speed</title></circle>',
             (
-                (left, high, f"{point[0]:g}", portion(point[1], 1.0))
+                (left, high, count(point[0], "CPU"), portion(point[1], 1.0))
                 for (left, high), point in zip(corners, points, strict=True)
             ),
         ),

@@ -12,6 +12,7 @@ from django.shortcuts import render
 from django.utils import timezone
 
 from portal.access import access_job, may_manage, visible_tenants
+from portal.actions.accounting import fraction_of
 from portal.actions.receipts import cost_of
 from portal.actions.saving import query_of
 from portal.choices import ENDED_STATES, JobState, PlacementState
@@ -152,7 +153,7 @@ def describe_summary(request: Visitor, job: Job) -> dict[str, Any]:
         "life": draw_life(job, placements, standing_moves(job), now),
         "present": present[-1] if present else None,
         "ran_s": ran_s,
-        "promise_kept": job.delivered / job.entitled if job.entitled else None,
+        "promise_kept": fraction_of(job, placements, now),
         "acts": possible_acts(job) if may_steer else [],
         "may_steer": may_steer,
     }

@@ -11,6 +11,7 @@ from typing import Any
 from django.utils import timezone
 
 from portal.choices import Remedy
+from portal.drawings.figures import count
 from portal.models import Job, Move
 from scheduler import planner
 from scheduler.simulator import Arrival, Costs, Trace
@@ -45,7 +46,7 @@ def history(days: int) -> Trace:
         for row in rows
         if not row.ended or row.worked_s > 0
     ]
-    return in_order(f"the last {days} days", arrivals, left_out=len(rows) - len(arrivals))
+    return in_order(f"the last {count(days, 'day')}", arrivals, left_out=len(rows) - len(arrivals))
 
 
 def _arrival(row: Job, usual: float, image: int | None) -> Arrival:

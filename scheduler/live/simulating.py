@@ -17,6 +17,7 @@ from django.conf import settings
 
 from portal.actions.playing import claim_next, note_progress, send_for_worker, settle
 from portal.choices import Pricing, SimulationState
+from portal.drawings.figures import count
 from portal.models import Simulation
 from scheduler import planner
 from scheduler.live.asking import kinds_of
@@ -204,11 +205,11 @@ def results_of(played: Played) -> dict[str, Any]:
 
 def _said(played: Played) -> str:
     """What was played, and what of the trace was not."""
-    said = f"{played.jobs:,} jobs of {played.name}."
+    said = f"{count(played.jobs, 'job')} of {played.name}."
     if played.broken_count:
-        said += f" {played.broken_count:,} lines could not be read and are left out."
+        said += f" {count(played.broken_count, 'line')} could not be read: left out."
     if played.left_out:
-        said += f" {played.left_out:,} that never held a device are left out."
+        said += f" Left out: {played.left_out:,} that never held a device."
     if played.unused:
         said += f" Columns that mean nothing here: {', '.join(played.unused[:10])}."
     return said

@@ -81,7 +81,11 @@ class Reason(StrEnum):
 
 
 class _Words(Formatter):
-    """Formats plain words for numbers and tolerates missing ones."""
+    """Formats plain words for numbers and tolerates missing ones.
+
+    ``{name:# device|# devices}`` chooses by the number, for which # stands; ``{name:span}`` is
+    seconds in their largest unit.
+    """
 
     def get_value(self, key: int | str, args: object, kwargs: object) -> object:
         assert isinstance(kwargs, Mapping)
@@ -89,8 +93,20 @@ class _Words(Formatter):
 
     def format_field(self, value: object, format_spec: str) -> str:
         if isinstance(value, float):
-            return f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.2f}"
-        return str(value)
+            said = f"{value:.0f}" if value >= 10 or value == int(value) else f"{value:.2f}"
+        else:
+            said = str(value)
+        if format_spec == "span" and isinstance(value, int | float):
+            return _span(value)
+        one, bar, many = format_spec.partition("|")
+        return (one if said == "1" else many).replace("#", said) if bar else said
+
+
+def _span(seconds: float) -> str:
+    for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.0f} {unit}"
+    return f"{seconds:.0f} s"
 
 
 _FORMATTER = _Words()
@@ -112,13 +128,15 @@ STRUCTURAL = frozenset(
 )
 
 SENTENCES: dict[Reason, str] = {
-    Reason.TOO_LARGE: "It asks for {wanted} devices; the largest place for it has {largest}.",
+    Reason.TOO_LARGE: (
+        "It asks for {wanted:# device|# devices}; the largest place for it has {largest}."
+    ),
     Reason.NO_SUCH_KIND: "No node has devices of kind {kind}.",
     Reason.NO_SUCH_PARTITION: "No node with such devices is in partition {partition}.",
     Reason.DEVICE_MEMORY: "No device has the {wanted} bytes of memory that it asks for.",
     Reason.HOST_SIZE: "No node has the CPUs or the memory that one replica asks for.",
     Reason.OVER_LIMIT: (
-        "It asks for {wanted} devices; tenant {tenant} may never use more than {limit}."
+        "It asks for {wanted:# device|# devices}; tenant {tenant} may never use more than {limit}."
     ),
     Reason.NO_SUCH_TENANT: "Its tenant {tenant} is not known.",
     Reason.NO_JOINING_NODES: "It needs several nodes, and the nodes cannot run one job together.",
@@ -126,38 +144,49 @@ SENTENCES: dict[Reason, str] = {
     Reason.KEPT_NODE_GONE: "It is paused on node {node}, which is gone.",
     Reason.AVOIDS_ALL: "Every suitable node is on its list of nodes to avoid.",
     Reason.QUOTA: (
-        "Tenant {tenant} uses {used} of its limit of {limit} devices; this job needs {wanted}."
+        "Tenant {tenant} uses {used} of its limit of {limit:# device|# devices}; this job needs "
+        "{wanted}."
     ),
     Reason.SET_ASIDE: (
-        "{free} devices are idle, but {aside} of them are reserved by tenants that do not lend."
+        "{free:# device is|# devices are} idle, {aside:# of them is|# of them are} reserved by "
+        "tenants that do not lend."
     ),
-    Reason.BUSY: "It needs {wanted} devices; {free} suitable ones are free.",
+    Reason.BUSY: (
+        "It needs {wanted:# device|# devices}; {free:# suitable one is|# suitable ones are} free."
+    ),
     Reason.FRAGMENTED: (
-        "It needs {wanted} devices; {free} are free, but too scattered: room for {room} of "
-        "{groups} groups of {each}."
+        "It needs {wanted:# device|# devices}; {free:# is|# are} free, but too scattered: room for "
+        "{room} of {groups:# group|# groups} of {each}."
     ),
     Reason.TOPOLOGY: (
-        "It needs {wanted} devices close together; {free} are free, at most {largest} in one "
-        "{level}."
+        "It needs {wanted:# device|# devices} close together; {free:# is|# are} free, at most "
+        "{largest} in one {level}."
     ),
     Reason.HOST_BUSY: "Devices are free, but CPUs or memory of those nodes are in use.",
     Reason.KEPT_NODE_BUSY: "It is paused on node {node}, whose devices are in use.",
     Reason.NODES_AWAY: (
-        "{away} suitable devices are on nodes that are cordoned, draining, lost or sick; {free} "
-        "others are free and it needs {wanted}."
+        "{away:# suitable device is|# suitable devices are} on nodes that are cordoned, draining, "
+        "lost or sick; {free:# other is|# others are} free and it needs {wanted}."
     ),
     Reason.BEHIND: "Job {ahead} is ahead of it and goes first.",
-    Reason.RESERVED: "{free} devices are kept for job {ahead}, which has waited {waited} s.",
+    Reason.RESERVED: (
+        "{free:# device is|# devices are} kept for job {ahead}, which has waited {waited:span}."
+    ),
     Reason.PROTECTED: (
-        "It could push off {count} jobs, but they are protected for at least {seconds} s more."
+        "It could push off {count:# job, but it is|# jobs, but they are} protected for at least "
+        "{seconds:span} more."
     ),
     Reason.MOVE_BUDGET: (
-        "Moving others would make room, but the budget of {budget} moves an hour is spent."
+        "Moving others would make room, but the budget of {budget:# move|# moves} an hour is spent."
     ),
-    Reason.FITS: "{devices} devices were free.",
-    Reason.RESTORED: "{devices} devices were free; it goes on from its checkpoint.",
-    Reason.STARTED_SMALL: "It starts on {devices} of {wanted} devices, because more are not free.",
-    Reason.MADE_ROOM: "{count} jobs make room for it.",
+    Reason.FITS: "{devices:# device was|# devices were} free.",
+    Reason.RESTORED: (
+        "{devices:# device was|# devices were} free; it goes on from its checkpoint."
+    ),
+    Reason.STARTED_SMALL: (
+        "It starts on {devices} of {wanted:# device|# devices}, because more are not free."
+    ),
+    Reason.MADE_ROOM: "{count:# job makes|# jobs make} room for it.",
     Reason.OUTRANKED: "Job {beneficiary} has a higher service tier.",
     Reason.RECLAIMED: (
         "Tenant {tenant} takes back its reserved devices for job {beneficiary}; they were lent."
@@ -170,14 +199,18 @@ SENTENCES: dict[Reason, str] = {
     Reason.DRAINED: "Node {node} is being drained.",
     Reason.SICK_DEVICE: "A device of node {node} is sick.",
     Reason.NODE_LOST: "Node {node} is lost.",
-    Reason.DEFRAGMENTED: "It moves to tidy up: {gained} devices become free together.",
+    Reason.DEFRAGMENTED: (
+        "It moves to tidy up: {gained:# device becomes|# devices become} free together."
+    ),
     Reason.ASKED: "A person asked for it.",
     Reason.GAVE_DEVICES: (
         "It gives devices to job {beneficiary} and goes on with {devices} of {before}."
     ),
     Reason.GREW: "Idle devices let it grow from {before} to {devices}.",
     Reason.CANNOT_MOVE: "It cannot be checkpointed where it runs, so it cannot be moved.",
-    Reason.NO_OTHER_PLACE: "There is no other place for it now: it needs {wanted} devices.",
+    Reason.NO_OTHER_PLACE: (
+        "There is no other place for it now: it needs {wanted:# device|# devices}."
+    ),
 }
 
 NEXT_STEPS: dict[Reason, str] = {

@@ -214,7 +214,7 @@ export class Log {
     const line = this.hits[this.at];
     line.classList.add("current");
     this.text.scrollTop = line.offsetTop - this.text.offsetTop - this.text.clientHeight / 2;
-    this.found.textContent = `${this.at + 1} of ${this.hits.length} lines`;
+    this.found.textContent = `${this.at + 1} of ${this.hits.length} ${this.hits.length === 1 ? "line" : "lines"}`;
   }
 
   toEnd() {

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from portal.actions.accounting import fraction_of
 from portal.api.shapes.fields import STRING_LIST, STRING_MAP
 from portal.api.shapes.kept import KeptFields
 from portal.models import Job, Placement
@@ -47,7 +49,7 @@ class JobShape(KeptFields, serializers.ModelSerializer[Job]):
     devices_held = serializers.SerializerMethodField(help_text="Devices it holds now.")
     nodes = serializers.SerializerMethodField(help_text="Names of the nodes it is on.")
     gpu_fraction = serializers.SerializerMethodField(
-        help_text="Device-seconds delivered over those it was entitled to; null at first."
+        help_text="Device-seconds delivered until now over those it was entitled to; null at first."
     )
 
     class Meta:
@@ -74,7 +76,8 @@ class JobShape(KeptFields, serializers.ModelSerializer[Job]):
         return sorted({seat.node.name for seat in placement.replicas.all()}) if placement else []
 
     def get_gpu_fraction(self, job: Job) -> float | None:
-        return round(job.delivered / job.entitled, 6) if job.entitled else None
+        fraction = fraction_of(job, getattr(job, "present", []), timezone.now())
+        return None if fraction is None else round(fraction, 6)
 
 
 class JobDetailShape(JobShape):

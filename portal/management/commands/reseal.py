@@ -6,6 +6,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from portal.drawings.figures import count
 from portal.models import Job
 from portal.sealing import SealError, reseal
 
@@ -23,7 +24,7 @@ class Command(BaseCommand):
                 lost.append(id)
                 continue
             done += Job.objects.filter(pk=id, sealed_secrets=secrets).update(sealed_secrets=fresh)
-        self.stdout.write(f"Sealed anew: the secrets of {done} jobs.")
+        self.stdout.write(f"Sealed anew: the secrets of {count(done, 'job')}.")
         if lost:
             numbers = ", ".join(map(str, lost))
             self.stdout.write(f"No known key opens those of {numbers}; submit these jobs again.")

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandParser
 
+from portal.drawings.figures import count
 from scheduler.live.cluster import LiveCluster, live_policy
 from scheduler.planner import plan
 from scheduler.planner.codec import dump_case
@@ -23,6 +24,6 @@ class Command(BaseCommand):
         decisions = plan(snapshot, policy)
         options["file"].write_text(dump_case(snapshot, policy, decisions), encoding="utf-8")
         self.stdout.write(
-            f"{len(snapshot.nodes)} nodes, {len(snapshot.jobs)} jobs,"
-            f" {len(decisions)} decisions: {options['file']}"
+            f"{count(len(snapshot.nodes), 'node')}, {count(len(snapshot.jobs), 'job')},"
+            f" {count(len(decisions), 'decision')}: {options['file']}"
         )

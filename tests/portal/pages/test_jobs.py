@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 from django.utils import timezone
 
@@ -75,6 +76,19 @@ def test_a_job_shows_where_it_runs_and_its_life(
     assert "On node-a since" in page
     assert 'class="strip"' in page
     assert "stretch tone-running" in page
+
+
+def test_the_fraction_counts_what_is_not_booked_yet(
+    browser: Browser, make_job: Make, node: Node, alice: User
+) -> None:
+    now = timezone.now()
+    job = make_job(state="running", started_at=now, running_since=now - timedelta(seconds=60))
+    place(job, node)
+    Job.objects.update(submitted_at=now - timedelta(seconds=60), accounted_at=None)
+    assert browser(alice).get(f"/jobs/{job.id}/").context["promise_kept"] == 1.0
+    Job.objects.update(accounted_at=now - timedelta(seconds=60), entitled=60.0)
+    fraction = browser(alice).get(f"/api/v1/jobs/{job.id}/").json()["gpu_fraction"]
+    assert 0.5 <= fraction < 0.6
 
 
 def test_a_receipt_tells_what_a_move_cost(browser: Browser, make_job: Make, alice: User) -> None:
