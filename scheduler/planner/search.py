@@ -141,6 +141,12 @@ class Search:
                 if part.bin.host is bin_.host:
                     milli += part.milli
                     memory += part.memory
+        if len(bin_.jobs) > len(leaving):
+            # A device may have two holders, and is free when both have left.
+            leavers = [held.job.id for held in leaving]
+            for id_, held_too in bin_.jobs.items():
+                if held_too & mask and id_ not in leavers:
+                    mask &= ~held_too
         host = bin_.host
         host.milli += milli
         host.memory += memory

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from scheduler.planner import Hold, Memory, Policy, Roster, Snapshot, plan
 from scheduler.planner.invariants import check
 from scheduler.planner.paper import enacted
-from tests.planner.strategies import policies, seeds, snapshots
+from tests.planner.strategies import a_policy, a_snapshot, policies, seeds, snapshots
 
 quick = settings(max_examples=100, deadline=None, derandomize=True)
 
@@ -63,6 +63,12 @@ def test_a_plan_does_not_depend_on_what_is_remembered(
     snapshot: Snapshot, policy: Policy, seed: int
 ) -> None:
     recall(snapshot, policy, seed)
+
+
+def test_a_device_with_two_holders_is_free_when_both_have_left() -> None:
+    # Only one of the two is enough of a victim; with time it becomes the cheaper one.
+    seed = 800031067
+    recall(a_snapshot(seed), a_policy(seed * 7 + 1), seed)
 
 
 def recall(snapshot: Snapshot, policy: Policy, seed: int) -> None:
