@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import uuid
+from contextlib import suppress
 from typing import Any
 
 import redis
 from celery import current_app
+from django.core.cache import cache
 from kombu.exceptions import OperationalError
 
 from portal.actions.submitting import JobRequest, check_request
@@ -17,6 +20,8 @@ from portal.refusals import Refused
 
 PATIENCE_S = 4.0
 """The broker's sockets give up after 5 s; a longer question is asked again."""
+AGAIN_S = 5
+"""So long the same answer is given to the same question of a form."""
 
 
 def ask(question: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
@@ -41,6 +46,23 @@ def ask(question: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, A
     answer: dict[str, Any] = json.loads(found[1])
     if "error" in answer:
         raise Refused(answer["error"], id="no-answer")
+    return answer
+
+
+def ask_again(question: dict[str, Any]) -> dict[str, Any]:
+    """Like ``ask``, for forms that ask with every change: what was answered just now will do.
+
+    Most changes of a form, of its name or command, say, do not change the question.
+    """
+    told = json.dumps(question, sort_keys=True)
+    key = f"answer-{hashlib.sha256(told.encode()).hexdigest()}"
+    with suppress(redis.RedisError, OSError):
+        known: dict[str, Any] | None = cache.get(key)
+        if known is not None:
+            return known
+    answer = ask(question)
+    with suppress(redis.RedisError, OSError):
+        cache.set(key, answer, AGAIN_S)
     return answer
 
 

@@ -17,7 +17,7 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 
 from portal.access import access_job, access_node, access_tenant, require_admin
-from portal.actions.asking import ask, question_of
+from portal.actions.asking import ask, ask_again, question_of
 from portal.choices import JobState
 from portal.drawings.figures import count, span
 from portal.forms.submitting import JobForm
@@ -119,7 +119,7 @@ def submission(request: Visitor) -> HttpResponse:
     except Refused:
         return HttpResponse()  # the preview beside it says why
     try:
-        answer = ask(question)
+        answer = ask_again(question)
     except Refused as refusal:
         return render(request, "jobs/_submission.html", {"refused": str(refusal)})
     context = {"start": start_of(answer), "effects": effects_of(request.user, answer)}

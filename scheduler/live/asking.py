@@ -4,19 +4,28 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 from portal.broker import broker
 from portal.models import Quota
 from scheduler import planner
 from scheduler.live.cluster import LiveCluster, live_policy
 from scheduler.live.naming import job_id, job_row
+from scheduler.live.observing import Watch
 from scheduler.planner import codec, questions
+from scheduler.planner.outlook import Outlook
 
 log = logging.getLogger(__name__)
 
 ANSWER_KEPT_S = 60
+PATIENCE_S = 4.0
+"""Whoever asks has given up by then."""
+OUTLOOK_KEPT_S = 60.0
+OUTLOOK_CHANGES = 0.01
+"""A forecast is told again for so long, and while no larger share of the jobs has changed."""
 NEW_JOB = planner.JobId("0")
 """A job that was not submitted yet; no row has this number."""
 
@@ -24,7 +33,9 @@ NEW_JOB = planner.JobId("0")
 def answer_to(key: str, question: dict[str, Any]) -> None:
     """Answer a question and leave the answer in the broker for whoever waits for it."""
     try:
-        answer = answer_question(question)
+        answer = answer_question(question, patience_s=PATIENCE_S)
+    except TooBusyError:
+        return
     except KeyError as missing:
         answer = {"error": f"The fleet has no {missing} now."}
     except Exception:
@@ -36,52 +47,123 @@ def answer_to(key: str, question: dict[str, Any]) -> None:
     pipe.execute()
 
 
-def answer_question(question: dict[str, Any]) -> dict[str, Any]:
+class Informed:
+    """What a process knows of the fleet and its plan from the last question.
+
+    The next one then costs what changed since. One question at a time: the snapshots of a watch
+    and the planner's memory are not for several threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._watch = Watch()
+        self.memory = planner.Memory()
+        self._outlook: Outlook | None = None
+
+    @contextmanager
+    def look(self, patience_s: float = -1) -> Iterator[planner.Snapshot]:
+        """The fleet as it is now, for one question. Raises ``TooBusyError`` when others' last on.
+
+        ``patience_s`` below zero is as long as it takes.
+        """
+        if not self._lock.acquire(timeout=patience_s):
+            raise TooBusyError
+        try:
+            yield LiveCluster(watch=self._watch).observe()
+        except BaseException:
+            self._outlook = None  # it may have stopped half-way
+            raise
+        finally:
+            self._lock.release()
+
+    def outlook(self, snapshot: planner.Snapshot, policy: planner.Policy) -> Outlook:
+        """The future of this very snapshot, or of one that was nearly the same a moment ago."""
+        if self._outlook is None or not _holds(self._outlook, snapshot, policy):
+            self._outlook = Outlook(snapshot, policy)
+        return self._outlook
+
+
+class TooBusyError(Exception):
+    """Others' questions took longer than somebody waits for an answer."""
+
+
+INFORMED = Informed()
+
+
+def _holds(outlook: Outlook, snapshot: planner.Snapshot, policy: planner.Policy) -> bool:
+    """Whether a future that was worked out from another snapshot can still be told."""
+    base = outlook.snapshot
+    if outlook.policy != policy or not 0 <= snapshot.now - base.now <= OUTLOOK_KEPT_S:
+        return False
+    if snapshot.nodes is not base.nodes or snapshot.tiers is not base.tiers:
+        return False
+    if _quotas(snapshot) != _quotas(base):
+        return False
+    changes = _roster(snapshot).since(_roster(base))
+    return changes is not None and len(changes) <= OUTLOOK_CHANGES * len(snapshot.jobs)
+
+
+def _roster(snapshot: planner.Snapshot) -> planner.Roster:
+    assert isinstance(snapshot.jobs, planner.Roster)
+    return snapshot.jobs
+
+
+def _quotas(snapshot: planner.Snapshot) -> list[tuple[object, ...]]:
+    return [(one.id, one.parent, one.weight, one.quotas) for one in snapshot.tenants]
+
+
+def answer_question(
+    question: dict[str, Any], informed: Informed = INFORMED, patience_s: float = -1
+) -> dict[str, Any]:
     """Observe the fleet and answer. Times are seconds from now."""
-    snapshot, policy = LiveCluster().observe(), live_policy()
-    return ANSWERS[question["question"]](snapshot, policy, question)
+    with informed.look(patience_s) as snapshot:
+        return ANSWERS[question["question"]](Asked(snapshot, live_policy(), informed), question)
 
 
-def _start(
-    snapshot: planner.Snapshot, policy: planner.Policy, question: dict[str, Any]
-) -> dict[str, Any]:
-    return _expected(snapshot, policy, job_id(question["job"]))
+class Asked(NamedTuple):
+    """What a question is asked about."""
+
+    snapshot: planner.Snapshot
+    policy: planner.Policy
+    informed: Informed
+
+    def effect(self, changed: planner.Snapshot) -> questions.Effect:
+        return questions.effect(self.snapshot, changed, self.policy, self.informed.memory)
 
 
-def _submit(
-    snapshot: planner.Snapshot, policy: planner.Policy, question: dict[str, Any]
-) -> dict[str, Any]:
+def _start(asked: Asked, question: dict[str, Any]) -> dict[str, Any]:
+    snapshot, policy, informed = asked
+    outlook = informed.outlook(snapshot, policy)
+    job = job_id(question["job"])
+    start = questions.expected_start(snapshot, policy, job, informed.memory, outlook)
+    return _told(start, snapshot.now)
+
+
+def _submit(asked: Asked, question: dict[str, Any]) -> dict[str, Any]:
+    snapshot = asked.snapshot
     facts = {**question["job"], "id": NEW_JOB, "phase": "waiting", "submitted_at": snapshot.now}
-    job = codec.read(planner.Job, facts, "job")
-    changed = questions.with_job(snapshot, job)
-    return {
-        **_expected(changed, policy, NEW_JOB),
-        **_effect(questions.effect(snapshot, changed, policy)),
-    }
+    changed = questions.with_job(snapshot, codec.read(planner.Job, facts, "job"))
+    effect = asked.effect(changed)
+    start = questions.start_of(changed, asked.policy, effect.answers[NEW_JOB])
+    return _told(start, snapshot.now) | _effect(effect)
 
 
-def _expected(
-    snapshot: planner.Snapshot, policy: planner.Policy, job: planner.JobId
-) -> dict[str, Any]:
-    start = questions.expected_start(snapshot, policy, job)
+def _told(start: questions.Start, now: float) -> dict[str, Any]:
     band = {"earliest_s": start.earliest, "likely_s": start.likely, "latest_s": start.latest}
     return {
-        name: None if moment is None else max(0.0, moment - snapshot.now)
-        for name, moment in band.items()
+        name: None if moment is None else max(0.0, moment - now) for name, moment in band.items()
     } | {"sentence": str(start.why) if start.why else ""}
 
 
-def _quota(
-    snapshot: planner.Snapshot, policy: planner.Policy, question: dict[str, Any]
-) -> dict[str, Any]:
+def _quota(asked: Asked, question: dict[str, Any]) -> dict[str, Any]:
     quota = planner.Quota(
         reserved=question["reserved"], borrow=question["borrow"], lend=question["lend"]
     )
     tenant = planner.TenantId(question["tenant"])
-    changed = snapshot
-    for kind in kinds_of(snapshot, question["tenant"], question["device_kind"]):
+    changed = asked.snapshot
+    for kind in kinds_of(changed, question["tenant"], question["device_kind"]):
         changed = questions.with_quota(changed, tenant, kind, quota)
-    return _effect(questions.effect(snapshot, changed, policy))
+    return _effect(asked.effect(changed))
 
 
 def kinds_of(snapshot: planner.Snapshot, tenant: str, kind: str) -> list[str]:
@@ -93,18 +175,15 @@ def kinds_of(snapshot: planner.Snapshot, tenant: str, kind: str) -> list[str]:
     return sorted(kinds - named)
 
 
-def _drain(
-    snapshot: planner.Snapshot, policy: planner.Policy, question: dict[str, Any]
-) -> dict[str, Any]:
-    names = [planner.NodeId(name) for name in question["nodes"]]
-    changed = questions.with_drain(snapshot, names)
+def _drain(asked: Asked, question: dict[str, Any]) -> dict[str, Any]:
+    names = frozenset(map(planner.NodeId, question["nodes"]))
+    changed = questions.with_drain(asked.snapshot, names)
     here = [
         job
-        for job in snapshot.jobs
+        for job in asked.snapshot.jobs
         if job.phase is not planner.Phase.WAITING and any(s.node in names for s in job.seats)
     ]
-    told = _effect(questions.effect(snapshot, changed, policy))
-    return told | {
+    return _effect(asked.effect(changed)) | {
         "running_there": [job_row(job.id) for job in here],
         "seconds_each": {
             str(job.id): round(job.cost.total_s, 1) for job in here if job.cost is not None
@@ -112,12 +191,9 @@ def _drain(
     }
 
 
-def _nodes(
-    snapshot: planner.Snapshot, policy: planner.Policy, question: dict[str, Any]
-) -> dict[str, Any]:
+def _nodes(asked: Asked, question: dict[str, Any]) -> dict[str, Any]:
     like = planner.NodeId(question["like"])
-    changed = questions.with_nodes(snapshot, like, question["count"])
-    return _effect(questions.effect(snapshot, changed, policy))
+    return _effect(asked.effect(questions.with_nodes(asked.snapshot, like, question["count"])))
 
 
 def _effect(effect: questions.Effect) -> dict[str, Any]:
@@ -135,7 +211,7 @@ def _rows(jobs: Iterable[planner.JobId]) -> list[int]:
     return sorted(job_row(job) for job in jobs if job != NEW_JOB)
 
 
-ANSWERS: dict[str, Callable[[planner.Snapshot, planner.Policy, dict[str, Any]], dict[str, Any]]] = {
+ANSWERS: dict[str, Callable[[Asked, dict[str, Any]], dict[str, Any]]] = {
     "start": _start,
     "submit": _submit,
     "quota": _quota,

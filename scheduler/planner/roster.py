@@ -53,6 +53,24 @@ class Roster(Sequence["Job"]):
             version = version._next
         return changes if version is self else None
 
+    def own(self) -> None:
+        """Be the newest version again: what came after it was only tried."""
+        if self._table is not None:
+            return
+        chain = self._following()
+        table = chain[-1]._table
+        assert table is not None
+        for version in reversed(chain[:-1]):
+            back: list[tuple[JobId, Job | None]] = []
+            for id_, job in reversed(version._before):
+                back.append((id_, table.pop(id_, None)))
+                if job is not None:
+                    table[id_] = job
+            after = version._next
+            assert after is not None
+            after._table, after._next, after._before = None, version, tuple(back)
+            version._table, version._next, version._before = table, None, ()
+
     def get(self, id_: JobId) -> Job | None:
         """The job with this id, if there is one."""
         return self._read().get(id_)
@@ -60,9 +78,7 @@ class Roster(Sequence["Job"]):
     def _read(self) -> dict[JobId, Job]:
         if self._table is not None:
             return self._table
-        chain: list[Roster] = [self]
-        while (following := chain[-1]._next) is not None:
-            chain.append(following)
+        chain = self._following()
         newest = chain.pop()._table
         assert newest is not None
         table = dict(newest)
@@ -73,6 +89,13 @@ class Roster(Sequence["Job"]):
                 else:
                     table[id_] = job
         return table
+
+    def _following(self) -> list[Roster]:
+        """This version and those after it, up to the one that owns the table."""
+        chain: list[Roster] = [self]
+        while (following := chain[-1]._next) is not None:
+            chain.append(following)
+        return chain
 
     def __len__(self) -> int:
         return len(self._read())

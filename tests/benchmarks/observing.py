@@ -28,15 +28,30 @@ from tests.postgres import postgres
 
 ROUNDS = 5
 CHANGES = 100
+SETTLING = 3
+"""Plans that a fleet needs to come to rest."""
+Measure = Callable[[argparse.Namespace], dict[str, Any]]
 
 
 def main() -> None:
-    options = read_options()
+    run("observing", cycles)
+
+
+def run(name: str, measure: Measure, *, settled: bool = False, about: str = "") -> None:
+    """Lay a fleet out in a database of its own and print what is measured there, as JSON.
+
+    Of a ``settled`` fleet the first plans were carried out on paper before.
+    """
+    options = read_options(about or __doc__ or "")
     if options.url:
-        print(json.dumps(measure(options)))
+        import django
+
+        django.setup()
+        figures = build(options, settled=settled) if options.stage == "build" else measure(options)
+        print(json.dumps(figures))
         return
     with database(options.database) as url:
-        words = [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.observing", "--url", url]
+        words = [sys.executable, "-W", "ignore", "-m", f"tests.benchmarks.{name}", "--url", url]
         environment = os.environ | {
             "TEST_DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"
         }  # fmt: skip
@@ -47,8 +62,8 @@ def main() -> None:
             )  # fmt: skip
 
 
-def read_options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__)
+def read_options(about: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--database", choices=["postgres", "sqlite"], default="postgres")
     parser.add_argument("--nodes", type=int, default=12_500)
     parser.add_argument("--gpus-per-node", type=int, default=8)
@@ -71,25 +86,22 @@ def database(kind: str) -> Iterator[str]:
             yield f"sqlite:///{Path(folder) / 'fleet.sqlite3'}"
 
 
-def measure(options: argparse.Namespace) -> dict[str, Any]:
-    """Run one of the two stages in a process that has only this to do."""
-    import django
-
-    django.setup()
-    return build(options) if options.stage == "build" else cycles(options)
-
-
-def build(options: argparse.Namespace) -> dict[str, Any]:
+def build(options: argparse.Namespace, *, settled: bool) -> dict[str, Any]:
     from django.core.management import call_command
     from django.db import connection
 
+    from scheduler.planner import PRESETS, plan
+    from scheduler.planner.paper import enacted
     from tests.benchmarks.planner import busy
     from tests.benchmarks.rows import lay_out
 
     call_command("migrate", verbosity=0)
     options.waiting = options.jobs // 5
     options.running = options.jobs - options.waiting
-    lay_out(busy(options), seed=options.seed)
+    snapshot = busy(options)
+    for _ in range(SETTLING if settled else 0):
+        snapshot = enacted(snapshot, plan(snapshot, PRESETS["default"]))
+    lay_out(snapshot, seed=options.seed)
     with connection.cursor() as cursor:
         cursor.execute("ANALYZE")
     return {}

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from scheduler.planner import PRESETS, Quota, Reason, Remedy, Tenant, plan
+from scheduler.planner.outlook import forecast
 from scheduler.planner.questions import (
     effect,
     expected_start,
-    forecast,
     why_not_moved,
     with_drain,
     with_job,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache import cache
 
 from portal.models import Job, Node, Tenant, User
 from portal.refusals import Refused
@@ -37,6 +38,8 @@ class Planner:
 def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
     stand_in = Planner()
     monkeypatch.setattr("portal.views.asking.ask", stand_in.ask)
+    monkeypatch.setattr("portal.actions.asking.ask", stand_in.ask)
+    cache.clear()
     return stand_in
 
 
@@ -87,7 +90,10 @@ def test_a_submission_says_when_it_starts_and_what_it_displaces(
     assert "theirs" not in told
     assert planner.asked[0]["job"]["replicas"] == 2
     planner.answer = {**BAND, **NOBODY, "likely_s": 0}
-    told = client.post("/jobs/new/start/", FORM).content.decode()
+    renamed = client.post("/jobs/new/start/", {**FORM, "name": "another"}).content.decode()
+    assert "2 jobs would be pushed off" in renamed, "the question is the same, and so the answer"
+    assert len(planner.asked) == 1
+    told = client.post("/jobs/new/start/", {**FORM, "replicas": "1"}).content.decode()
     assert "would start it now" in told
     assert "displaces nobody" in told
     assert Job.objects.count() == 2
