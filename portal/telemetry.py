@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import logging
+import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,12 +13,25 @@ import redis
 from agents.protocol import Telemetry
 from portal.broker import broker
 
+log = logging.getLogger(__name__)
+
 KEY = "tidepool:telemetry:{}"
 KEPT_S = 30
+AGAIN_S = 5.0
+"""How long a broker that failed is left alone: it may hang, and nodes' links with it."""
+
+
+class Absence:
+    """Until when the broker is not asked, on the monotonic clock."""
+
+    until = 0.0
 
 
 def keep(node: str, telemetry: Telemetry) -> dict[str, Any]:
-    """Keep a node's second for ``KEPT_S`` seconds, and answer its plain form."""
+    """Keep a node's second for ``KEPT_S`` seconds, and answer its plain form.
+
+    While the broker is away seconds are lost, and nothing else.
+    """
     plain = {
         "at": telemetry.at,
         "cpus": telemetry.cpus,
@@ -30,7 +45,12 @@ def keep(node: str, telemetry: Telemetry) -> dict[str, Any]:
             for use in telemetry.replicas
         },
     }
-    broker().set(KEY.format(node), json.dumps(plain), ex=KEPT_S)
+    if time.monotonic() >= Absence.until:
+        try:
+            broker().set(KEY.format(node), json.dumps(plain), ex=KEPT_S)
+        except (redis.RedisError, OSError) as error:
+            Absence.until = time.monotonic() + AGAIN_S
+            log.warning("the broker is away, nodes' use is not kept: %s", error)
     return plain
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 import msgspec
@@ -16,6 +15,7 @@ from django.db import OperationalError, close_old_connections
 
 from agents.protocol import (
     SUBPROTOCOL,
+    Down,
     Facts,
     Hello,
     Output,
@@ -28,12 +28,14 @@ from agents.protocol import (
     decode_up,
     encode,
 )
+from agents.waiting import end
 from portal import telemetry
 from portal.actions.desired import desired_state
 from portal.actions.facts import accept_facts
 from portal.actions.linking import HEARD_EVERY_S, LEASE_S, heard, hello, output_held, unplugged
 from portal.actions.output import append_output
 from portal.actions.tokens import digest
+from portal.consumers.hints import Hints
 from portal.events import UseEvent, send
 from portal.models import Node, PlacedReplica
 
@@ -75,6 +77,12 @@ def was_placed(node: int, job: int, rank: int) -> bool:
     return PlacedReplica.objects.filter(node_id=node, placement__job_id=job, rank=rank).exists()
 
 
+def note_use(node: str, told: Telemetry) -> None:
+    """Keep a node's second, and show it on open pages."""
+    use = telemetry.keep(node, told)
+    send(UseEvent(kind="use", node=node, at=use["at"], devices=use["devices"]), "use")
+
+
 class Reports:
     """Facts that wait to be taken: of each replica the newest."""
 
@@ -101,14 +109,28 @@ class Reports:
 
 
 class AgentConsumer(AsyncWebsocketConsumer):
-    """Carries desired state down and facts, telemetry and output up."""
+    """Carries desired state down and facts, telemetry and output up.
 
+    It stands without the broker, which only brings news sooner: while that is away no node loses
+    its link, and with it its lease.
+    """
+
+    channel_layer_alias = "none"
+    """Channels would let the socket end with the broker; ``Hints`` come beside it."""
     node: Node | None = None
-    sender: asyncio.Task[None] | None = None
-    accepter: asyncio.Task[None] | None = None
     greeted = False
+    deaf = False
+    """Nobody hears any more what is sent."""
     heard_at = 0.0
     sent = -1
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Serve one connection; whatever ends it, nothing that it began goes on."""
+        self.tasks: list[asyncio.Task[None]] = []
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await end(self.tasks)
 
     async def dispatch(self, message: dict[str, Any]) -> None:
         """Hand a message on at once; Channels would first close old connections in a thread."""
@@ -123,32 +145,49 @@ class AgentConsumer(AsyncWebsocketConsumer):
         self.fresh = asyncio.Event()
         self.reported = Reports()
         self.known: set[tuple[int, int]] = set()
-        # A node has one agent: whoever was connected before gives way.
-        await self.channel_layer.group_send(
-            f"node.{node.id}", {"type": "superseded", "by": self.channel_name}
-        )
-        await self.channel_layer.group_add(f"node.{node.id}", self.channel_name)
         await self.accept(subprotocol=SUBPROTOCOL)
-        self.sender = asyncio.create_task(self._keep_sending())
-        self.accepter = asyncio.create_task(self._keep_accepting())
+        hints = Hints(node.id, fresh=self.fresh.set, superseded=self._give_way)
+        for work in (hints.listen(), self._keep_sending(), self._keep_accepting()):
+            self._begin(work)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
+        self.tasks.append(asyncio.create_task(self._do(work)))
+
+    async def _do(self, work: Coroutine[Any, Any, None]) -> None:
+        """Its agent says everything again over the next connection, so a failure ends this one."""
+        try:
+            await work
+        except Exception:
+            log.exception("the link of %s has failed", self.node)
+            await self.close()
 
     async def disconnect(self, code: int) -> None:
-        if self.node is None:
-            return
-        for task in filter(None, (self.sender, self.accepter)):
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-        await self.channel_layer.group_discard(f"node.{self.node.id}", self.channel_name)
-        if code != SUPERSEDED:
+        self.deaf = True
+        await end(self.tasks)
+        if self.node is not None and code != SUPERSEDED:
             await in_thread(unplugged, self.node.id)
 
-    async def superseded(self, event: dict[str, Any]) -> None:
-        if event["by"] != self.channel_name:
-            await self.close(code=SUPERSEDED)
+    async def _give_way(self) -> None:
+        """A node has one agent: another connection of it has come."""
+        await self.close(code=SUPERSEDED)
 
-    async def renew(self, event: dict[str, Any]) -> None:
-        self.fresh.set()
+    async def tell(self, message: Down) -> None:
+        """Send a message, unless nobody hears it: the end of the connection is on its way then."""
+        if self.deaf:
+            return
+        try:
+            await self.send(bytes_data=encode(message))
+        except OSError:
+            self.deaf = True
+
+    async def close(self, code: Any = None, reason: Any = None) -> None:
+        """Close the socket, once."""
+        if not self.deaf:
+            self.deaf = True
+            try:
+                await super().close(code, reason)
+            except OSError:
+                log.debug("%s had gone already", self.node)
 
     async def _keep_sending(self) -> None:
         """Send the desired state whenever it changed; many changes at once are one message."""
@@ -165,7 +204,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 self.fresh.set()
                 continue
             self.sent = state.number
-            await self.send(bytes_data=encode(state))
+            await self.tell(state)
 
     async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None) -> None:
         try:
@@ -184,40 +223,30 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 newest = await in_thread(desired_number, self.node.id)
                 if newest > self.sent:
                     self.fresh.set()
-                await self.send(bytes_data=encode(Pong(number=message.number, desired=newest)))
+                await self.tell(Pong(number=message.number, desired=newest))
             case Facts():
                 self.reported.add(message)
             case Telemetry():
-                use = await in_thread(telemetry.keep, self.node.name, message)
-                event = UseEvent(
-                    kind="use", node=self.node.name, at=use["at"], devices=use["devices"]
-                )
-                await in_thread(send, event, "use")
+                await in_thread(note_use, self.node.name, message)
             case Output(job=job, rank=rank):
                 if not await self._runs(job, rank):
                     return
                 held = await in_thread(append_output, job, rank, message.offset, message.data)
-                await self.send(bytes_data=encode(OutputHeld(job=job, rank=rank, offset=held)))
+                await self.tell(OutputHeld(job=job, rank=rank, offset=held))
 
     async def _greet(self, message: Hello) -> None:
         assert self.node is not None
         self.node = await in_thread(hello, self.node.id, message)
         held = await in_thread(output_held, self.node.id)
-        welcome = Welcome(node=self.node.name, lease_s=LEASE_S, output=held)
-        await self.send(bytes_data=encode(welcome))
+        await self.tell(Welcome(node=self.node.name, lease_s=LEASE_S, output=held))
         self.greeted = True
         self.fresh.set()
 
     async def _keep_accepting(self) -> None:
         """Take what is reported; what comes meanwhile is taken together the next time."""
         assert self.node is not None
-        try:
-            while True:
-                await self._accept(self.node.id, await self.reported.next())
-        except Exception:
-            # Its agent reports everything again over the next connection.
-            log.exception("the facts of %s cannot be taken", self.node)
-            await self.close()
+        while True:
+            await self._accept(self.node.id, await self.reported.next())
 
     async def _accept(self, node: int, facts: Facts) -> None:
         for attempt in range(3):

@@ -109,8 +109,14 @@ class Fleet:
         return str(self.wait(f"job {id} to tell its weights", told))
 
     def _pages(self, address: str) -> list[dict[str, Any]]:
-        answer = self._good(self.http.get(address))
-        return list(answer["results"] if isinstance(answer, dict) else answer)
+        found: list[dict[str, Any]] = []
+        page = 1
+        while page:
+            separator = "&" if "?" in address else "?"
+            answer = self._good(self.http.get(f"{address}{separator}page_size=200&page={page}"))
+            found += answer["results"]
+            page = page + 1 if answer["next"] else 0
+        return found
 
     def _good(self, response: httpx.Response) -> Any:
         if response.is_error:

@@ -8,7 +8,10 @@ though nobody cancelled them, or do not go on then. ``ranks_twice``: ranks that 
 places by turns, by the times that each wrote into its workspace. ``wrong_lines``: printed states
 that an undisturbed run would not have. ``leaked``: containers, control groups, interfaces and
 mounts on the hosts, chunks and manifests in the store, and processes, that are left when all jobs
-were cancelled. Whatever is not zero comes with what is needed to understand it.
+were cancelled. Whatever is not zero comes with what is needed to understand it. ``endings`` counts
+how the operations ended, ``not_done`` tells of each that was not done; ``stood`` counts the times
+that jobs stood still for, pauses aside, with the longest of them; ``complaints`` are errors that
+the parts have logged. ``--keep FOLDER`` keeps their logs, the rows and the whole story.
 """
 
 from __future__ import annotations
@@ -19,11 +22,13 @@ import contextlib
 import json
 import os
 import random
+import shutil
+import statistics
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +37,8 @@ import httpx
 from portal.demo.fleet import ENDED, Fleet, NotSoError
 from tests.fleets.conftest import HOSTS
 from tests.fleets.disk import SmallDisk
-from tests.fleets.evidence import evidence
+from tests.fleets.endings import Asked, Ended, Stood, clock, endings, standstills
+from tests.fleets.evidence import complaints, evidence
 from tests.fleets.fleet import HostFleet
 from tests.fleets.harm import Harm
 from tests.fleets.remains import stray_chunks, stray_processes
@@ -63,12 +69,17 @@ def main() -> None:
     parser.add_argument("--operations", type=int, default=100)
     parser.add_argument("--seconds", type=float, default=1200.0, help="begin no operation later")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--keep", type=Path, help="a folder for logs, rows and the story")
     told = parser.parse_args()
-    figures = measure(operations=told.operations, seconds=told.seconds, seed=told.seed)
+    figures = measure(
+        operations=told.operations, seconds=told.seconds, seed=told.seed, keep=told.keep
+    )
     print(json.dumps(figures, indent=None if told.json else 2))
 
 
-def measure(*, operations: int = 100, seconds: float = 1200.0, seed: int = 1) -> dict[str, Any]:
+def measure(
+    *, operations: int = 100, seconds: float = 1200.0, seed: int = 1, keep: Path | None = None
+) -> dict[str, Any]:
     """Start a fleet, harm it, and answer what came of it."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="tidepool-") as name:
@@ -81,6 +92,8 @@ def measure(*, operations: int = 100, seconds: float = 1200.0, seed: int = 1) ->
                 with ordeal.watching():
                     ordeal.endure(operations, began + seconds)
                 figures = ordeal.figures()
+                if keep is not None:
+                    ordeal.keep(keep)
         left = stray_processes(home)
     figures["leaked"] += len(left)
     figures["left"] += left
@@ -93,7 +106,7 @@ class Ordeal:
 
     def __init__(self, hosts: HostFleet, fleet: Fleet, harm: Harm, chance: random.Random) -> None:
         self.hosts, self.fleet, self.harm, self.chance = hosts, fleet, harm, chance
-        self.taken: collections.Counter[str] = collections.Counter()
+        self.asked: list[Asked] = []
         self.refused = 0
         self.trouble = ""
         """What the fleet itself did not come back from."""
@@ -117,7 +130,7 @@ class Ordeal:
         return None
 
     def _tell(self, what: str) -> None:
-        self.story.append(f"{time.strftime('%H:%M:%S')} {what}")
+        self.story.append(f"{clock(time.time())} {what}")
         print(self.story[-1], file=sys.stderr, flush=True)
 
     @contextlib.contextmanager
@@ -149,10 +162,10 @@ class Ordeal:
 
     def go_through(self, operations: int, until: float) -> None:
         """Ask for something and break something, so many times."""
-        while sum(self.taken.values()) < operations and time.monotonic() < until:
+        while len(self.asked) < operations and time.monotonic() < until:
             self._ask()
             time.sleep(self.chance.uniform(*PAUSE_S))
-            self._tell(self.harm.strike())
+            self._tell(f"  {self.harm.strike()}")
             time.sleep(self.chance.uniform(*PAUSE_S))
 
     def _ask(self) -> None:
@@ -168,8 +181,8 @@ class Ordeal:
                     act, told = "resume", {}
                 answer = self.fleet.http.post(f"jobs/{service.job}/{act}/", json=told)
                 if answer.status_code == 202:
-                    self.taken[act] += 1
-                    self._tell(f"job {service.job} {act} {told or ''}")
+                    self.asked.append(Asked(job=service.job, act=act, told=told, at=time.time()))
+                    self._tell(f"{len(self.asked)}: job {service.job} {act} {told or ''}")
                     if act == "cancel":
                         self.jobs.remove(service)
                         self.cancelled.append(service)
@@ -204,13 +217,14 @@ class Ordeal:
         twice = [line for each in self.ticks.values() for line in each.overlaps()]
         wrong = [line for service in everyone for line in service.wrong()]
         lost = {service.job: said(service) for service in self.lost}
+        ended, stood = self._told_of(everyone)
         left = leaked(self.hosts, self.fleet)
         found = {
             "trouble": self.trouble,
-            "operations": sum(self.taken.values()),
-            "taken": dict(sorted(self.taken.items())),
+            "operations": len(self.asked),
+            "taken": counts(each.act for each in self.asked),
             "not_taken": self.refused,
-            "harm": dict(sorted(self.harm.done.items())),
+            "harm": counts(self.harm.done.elements()),
             "jobs": len(everyone),
             "lost_jobs": len(lost),
             "lost": lost,
@@ -218,6 +232,11 @@ class Ordeal:
             "wrong_lines": len(wrong),
             "wrong": [*twice, *wrong][:10],
             "interruptions": interruptions(everyone),
+            "endings": counts(f"{each.asked.act}: {each.how}" for each in ended),
+            "not_done": [str(each) for each in ended if each.how != "done"],
+            "slowest": slowest(ended),
+            "stood": standing(stood),
+            "complaints": complaints(self.hosts),
             "leaked": len(left),
             "left": left[:10],
         }
@@ -227,6 +246,24 @@ class Ordeal:
         for each in self.ticks.values():
             each.close()
         return found
+
+    def _told_of(self, services: list[Service]) -> tuple[list[Ended], list[Stood]]:
+        """How all that was asked of these jobs ended, and when they stood still."""
+        ended: list[Ended] = []
+        stood: list[Stood] = []
+        for service in services:
+            asked = [each for each in self.asked if each.job == service.job]
+            fates = service.fates()
+            ended += endings(asked, fates, service.cuts())
+            stood += standstills(service.job, self.ticks[service.job].times(), fates)
+        return sorted(ended, key=lambda each: each.asked.at), stood
+
+    def keep(self, folder: Path) -> None:
+        """Copy what the parts have logged and the rows, and write down the story."""
+        shutil.copytree(self.hosts.home / "log", folder / "log", dirs_exist_ok=True)
+        for path in self.hosts.home.glob("*.sqlite3*"):
+            shutil.copy(path, folder)
+        (folder / "story").write_text("\n".join(self.story) + "\n")
 
 
 def goes_on(service: Service) -> bool:
@@ -258,7 +295,29 @@ def interruptions(services: list[Service]) -> dict[str, int]:
     """How often the jobs were interrupted, by kind; those that were called off apart."""
     fates = [fate for service in services for fate in service.fates()]
     kinds = ["called off" if fate["called_off"] else str(fate["kind"]) for fate in fates]
-    return dict(sorted(collections.Counter(kinds).items()))
+    return counts(kinds)
+
+
+def counts(words: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(collections.Counter(words).items()))
+
+
+def slowest(ended: list[Ended], most: int = 5) -> list[str]:
+    """Answer the operations that took longest until they were done."""
+    done = [each for each in ended if each.how == "done" and each.seconds is not None]
+    return [str(each) for each in sorted(done, key=lambda each: -(each.seconds or 0.0))[:most]]
+
+
+def standing(stood: list[Stood], most: int = 8) -> dict[str, Any]:
+    """Answer how often and how long jobs stood still, and the longest times."""
+    seconds = sorted(each.seconds for each in stood)
+    longest = sorted(stood, key=lambda each: -each.seconds)[:most]
+    return {
+        "times": len(seconds),
+        "median_s": round(statistics.median(seconds), 1) if seconds else 0.0,
+        "longest_s": round(seconds[-1], 1) if seconds else 0.0,
+        "longest": [str(each) for each in longest],
+    }
 
 
 def leaked(hosts: HostFleet, fleet: Fleet) -> list[str]:

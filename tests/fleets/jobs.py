@@ -75,14 +75,15 @@ class SpreadJob:
 
     def checkpoints(self) -> list[dict[str, Any]]:
         """Answer the committed ones, oldest first."""
-        answer = self.fleet.http.get(f"jobs/{self.job}/checkpoints/")
+        return [each for each in self.cuts() if each["state"] == "committed"]
+
+    def cuts(self) -> list[dict[str, Any]]:
+        """Answer all checkpoints that were begun, oldest first."""
+        answer = self.fleet.http.get(f"jobs/{self.job}/checkpoints/?page_size=500")
         answer.raise_for_status()
         found = answer.json()
         found = found["results"] if isinstance(found, dict) else found
-        return sorted(
-            (each for each in found if each["state"] == "committed"),
-            key=lambda each: each["number"],
-        )
+        return sorted(found, key=lambda each: int(each["number"]))
 
     def steer(self, act: str, told: dict[str, Any]) -> None:
         answer = self.fleet.http.post(f"jobs/{self.job}/{act}/", json=told)

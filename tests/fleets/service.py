@@ -99,6 +99,15 @@ class Ticks:
             if start <= end
         ]
 
+    def times(self) -> list[float]:
+        """Answer when rank 0 computed a step, in order."""
+        found: set[float] = set()
+        for (rank, _), file in self._files.items():
+            if rank == 0:
+                file.seek(0)
+                found |= {float(line) for line in file if line.endswith("\n")}
+        return sorted(found)
+
     def close(self) -> None:
         for file in self._files.values():
             file.close()
