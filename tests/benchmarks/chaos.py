@@ -2,8 +2,8 @@
 
 Jobs over several replicas are moved, resized, checkpointed, paused and cancelled at random, while
 agents, portal, workers, beat and broker are killed with signal 9, hosts lose their wires (some for
-longer than the lease) or their power, the portal hangs, and the store's disk is full. An operation
-counts when the portal has taken it. In the end all is mended. ``lost_jobs``: jobs that have ended
+longer than the lease) or their power, portal, broker or an agent hang, and the store's disk is
+full. An operation counts when the portal has taken it. In the end all is mended. ``lost_jobs``: jobs that have ended
 though nobody cancelled them, or do not go on then. ``ranks_twice``: ranks that computed in two
 places by turns, by the times that each wrote into its workspace. ``wrong_lines``: printed states
 that an undisturbed run would not have. ``leaked``: containers, control groups, interfaces and

@@ -32,7 +32,8 @@ class Harm:
     def strike(self) -> str:
         """Do one thing, and answer what it was; a cut or a full disk has an end to it."""
         hosts = list(self.fleet.switch.hosts)
-        acts = [*PARTS, *hosts, "cut", "cut", "long cut", "portal away", "power"]
+        acts = [*PARTS, *hosts, "cut", "cut", "long cut", "power"]
+        acts += ["portal away", "broker away", "agent away"]
         act = self.chance.choice([*acts, *([FULL] if self.disk else [])])
         name = self.chance.choice(hosts)
         match act:
@@ -40,8 +41,10 @@ class Harm:
                 what = self._cut(name, SHORT_CUT_S, "cut")
             case "long cut":
                 what = self._cut(name, LONG_CUT_S, "cut for longer than the lease")
-            case "portal away":
-                what = self._keep_away("portal")
+            case "portal away" | "broker away":
+                what = self._keep_away(act.removesuffix(" away"))
+            case "agent away":
+                what = self._hang(name)
             case "power":
                 what = self._halt(name)
             case "full disk":
@@ -77,6 +80,17 @@ class Harm:
                 os.kill(pid, signal.SIGKILL)
         wait_for(lambda: self.fleet.pid(part) != pid, f"{part} to be started again", 60)
         return f"{part} away for longer than the lease"
+
+    def _hang(self, name: str) -> str:
+        """Stop an agent for longer than the lease; it goes on as if nothing had been."""
+        pid = self.fleet.pid(name)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            time.sleep(self.chance.uniform(*LONG_CUT_S))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+        return "agent away for longer than the lease"
 
     def _halt(self, name: str) -> str:
         """Power is away for longer than the lease: a host would take as long to come up again.

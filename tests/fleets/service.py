@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import IO, Any
@@ -30,7 +31,8 @@ class Service(SpreadJob):
         """Answer the lines that an undisturbed run would not have printed at their place.
 
         Steps may be there a second time after a job went back to a checkpoint, but then from one
-        step on without a gap, and with the same states.
+        step on without a gap, and with the same states. What a host had begun to say when it was
+        lost stands before the first of them.
         """
         found = []
         told = {rank: self.lines(rank) for rank in range(self.replicas)}
@@ -39,18 +41,39 @@ class Service(SpreadJob):
         )
         states = undisturbed(longest, self.replicas)
         for rank, lines in told.items():
-            last = 0
-            for line in lines:
-                parts = LINE.match(line)
-                if parts is None or parts[2] != states[int(parts[1])] or int(parts[1]) > last + 1:
-                    found.append(f"rank {rank} after step {last}: {line}")
-                last = int(parts[1]) if parts else last
+            found += [f"rank {rank} {line}" for line in astray(lines, states)]
         return found
 
     def repeated(self) -> int:
         """Answer how many steps rank 0 tells of more than once."""
         numbers = self.numbers()
         return len(numbers) - len(set(numbers))
+
+
+def astray(lines: Sequence[str], states: Sequence[str]) -> list[str]:
+    """Answer the lines of a rank that are not right where they stand."""
+    found, last = [], 0
+    for line in lines:
+        begun, parts = "", LINE.match(line)
+        if parts is None:
+            begun, _, rest = line.rpartition("step ")
+            parts = LINE.match(f"step {rest}")
+        right = (
+            parts is not None
+            and parts[2] == states[int(parts[1])]
+            and int(parts[1]) <= last + 1
+            and is_begun(begun, last + 1, states)
+        )
+        if not right:
+            found.append(f"after step {last}: {line}")
+        last = int(parts[1]) if parts else last
+    return found
+
+
+def is_begun(said: str, step: int, states: Sequence[str]) -> bool:
+    """Whether this is the line of a step as far as it goes; nothing at all is, too."""
+    whole = f"step {step} state {states[step] if step < len(states) else ''} at "
+    return whole.startswith(said) or (said.startswith(whole) and step < len(states))
 
 
 def undisturbed(steps: int, world: int) -> list[str]:
