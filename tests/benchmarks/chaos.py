@@ -3,15 +3,19 @@
 Jobs over several replicas are moved, resized, checkpointed, paused and cancelled at random, while
 agents, portal, workers, beat and broker are killed with signal 9, hosts lose their wires (some for
 longer than the lease) or their power, portal, broker or an agent hang, and the store's disk is
-full. An operation counts when the portal has taken it. In the end all is mended. ``lost_jobs``: jobs that have ended
-though nobody cancelled them, or do not go on then. ``ranks_twice``: ranks that computed in two
-places by turns, by the times that each wrote into its workspace. ``wrong_lines``: printed states
-that an undisturbed run would not have. ``leaked``: containers, control groups, interfaces and
-mounts on the hosts, chunks and manifests in the store, and processes, that are left when all jobs
-were cancelled. Whatever is not zero comes with what is needed to understand it. ``endings`` counts
-how the operations ended, ``not_done`` tells of each that was not done; ``stood`` counts the times
-that jobs stood still for, pauses aside, with the longest of them; ``complaints`` are errors that
-the parts have logged. ``--keep FOLDER`` keeps their logs, the rows and the whole story.
+full. An operation counts when the portal has taken it. In the end all is mended.
+
+``lost_jobs``: jobs that have ended though nobody cancelled them, or do not go on then.
+``ranks_twice``: ranks that computed in two places by turns, by the times that each wrote into its
+workspace. ``wrong_lines``: printed states that an undisturbed run would not have. ``leaked``:
+containers, control groups, interfaces and mounts on the hosts, chunks and manifests in the store,
+and processes, that are left when all jobs were cancelled. Whatever is not zero comes with what is
+needed to understand it.
+
+``endings`` counts how the operations ended, ``not_done`` tells of each that was not done;
+``stood`` counts the times that jobs stood still for, pauses aside, with the longest of them;
+``complaints`` are errors that the parts have logged. ``--keep FOLDER`` keeps their logs, the rows
+and the whole story.
 """
 
 from __future__ import annotations
