@@ -254,7 +254,7 @@ class ReplicaFact(msgspec.Struct, omit_defaults=True, kw_only=True):
     way to the store. The error goes when something else is wanted.
     """
     detail: str = ""
-    """The sentence that goes with the error."""
+    """The sentence that goes with the error; with ``preparing``, what is tried again just now."""
     checkpoint: int = 0
     """Number of the last checkpoint stored here."""
     manifest: str = ""

@@ -29,7 +29,7 @@ RETRY_S = (0.2, 5.0)
 COLLECT_TRIES = 3
 PATIENCE_S = {Act.PREPARE: 60.0, Act.RESTORE: 60.0, Act.COLLECT: 1800.0}
 """Seconds for which an act is tried again while its error may pass by itself."""
-PASSING = {"portal-unreachable", "store-unreachable"}
+PASSING = {"portal-unreachable", "store-unreachable", "repository-unreachable"}
 CODE_TRIES = 1000
 BEGINNING = (Stage.NEW, Stage.PREPARED, Stage.STARTING)
 """Stages that are soon over, and that the portal need not know of unless peers wait for it."""
@@ -171,6 +171,8 @@ class Replica:
         log.warning("%s: %s failed: %s: %s", self.key, act, id, sentence)
         self._tries += 1
         if self._may_pass(act, id):
+            if act in (Act.PREPARE, Act.RESTORE):
+                await self.mark(self.record.stage, durable=False, detail=sentence)
             return False
         told: dict[str, Any] = {"error": id, "detail": sentence}
         if act in (Act.PREPARE, Act.START, Act.RESTORE):

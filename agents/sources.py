@@ -8,15 +8,38 @@ import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from agents.addresses import without_login
 
 SCHEMES = ("https", "http", "ssh")
 TIMEOUT_S = 300.0
+SILENT_S = 30
+"""A server that sends nothing for so long is taken for one that is away."""
+
+SSH = (
+    "ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new"
+    f" -oConnectTimeout={SILENT_S} -oServerAliveInterval={SILENT_S // 3}"
+)
+
+_AWAY = re.compile(
+    r"connection (refused|reset|timed out|closed)|couldn't connect|failed to connect"
+    r"|timed out|too slow|network is unreachable|no route to host|empty reply"
+    r"|returned error: (429|5\d\d)|early eof|hung up unexpectedly|unexpected disconnect"
+    r"|rpc failed|recv failure|send failure|handshake|temporary failure",
+    re.IGNORECASE,
+)
+"""What git says when a server cannot be reached now; it may be another time."""
+_FOR_GOOD = re.compile(
+    r"permission denied|not found|authentication failed|could not read username"
+    r"|returned error: 4(?!29)|verification failed",
+    re.IGNORECASE,
+)
 
 _REF = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_./@+-]{0,254}")
 _URL = re.compile(r"([a-z]+)://[^\s\x00-\x1f]+")
@@ -42,8 +65,8 @@ def clone(
     hash.
 
     The workspace must be empty. Raises ``SourceError`` with ``source-refused``,
-    ``source-unreachable``, ``source-no-such-ref``, ``source-timeout`` or ``git-missing``; the
-    workspace is then empty again.
+    ``source-unreachable``, ``source-no-such-ref``, ``source-timeout`` or ``git-missing``, or with
+    ``repository-unreachable`` where the server may be back soon; the workspace is then empty again.
     """
     wanted = ref or "HEAD"
     _check(url, wanted, schemes)
@@ -94,6 +117,8 @@ def _settings(schemes: Collection[str]) -> list[str]:
         "credential.helper=",
         "safe.directory=*",
         "gc.auto=0",
+        "http.lowSpeedLimit=1",
+        f"http.lowSpeedTime={SILENT_S}",
         "protocol.allow=never",
         *(f"protocol.{scheme}.allow=always" for scheme in schemes),
     ]
@@ -111,7 +136,7 @@ def _environment(home: Path) -> dict[str, str]:
         "GIT_TERMINAL_PROMPT": "0",
         "GIT_ASKPASS": "false",
         "SSH_ASKPASS": "false",
-        "GIT_SSH_COMMAND": "ssh -oBatchMode=yes -oStrictHostKeyChecking=accept-new",
+        "GIT_SSH_COMMAND": SSH,
         "GIT_LFS_SKIP_SMUDGE": "1",
     } | {name: os.environ[name] for name in _PROXIES if name in os.environ}
 
@@ -156,4 +181,23 @@ def _git(
     if "No space left" in text:
         raise SourceError("disk-full", f"No room is left on this node for {shown}.")
     last = text.splitlines()[-1] if text else f"git ended with {process.returncode}"
-    raise SourceError("source-unreachable", f"Git could not get {shown}: {last}")
+    id = "repository-unreachable" if _may_pass(text, url) else "source-unreachable"
+    raise SourceError(id, f"Git could not get {shown}: {last}")
+
+
+def _may_pass(said: str, url: str) -> bool:
+    """Whether it is worth trying again: the server is away, and not the address wrong."""
+    if _FOR_GOOD.search(said):
+        return False
+    if "Could not resolve host:" in said:
+        return _names_are_away(urlsplit(url).hostname or "")
+    return bool(_AWAY.search(said))
+
+
+def _names_are_away(host: str) -> bool:
+    """Whether nobody answers for names now, and not that nobody knows this one."""
+    try:
+        socket.getaddrinfo(host, None)
+    except socket.gaierror as error:
+        return error.errno == socket.EAI_AGAIN
+    return True

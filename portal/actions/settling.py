@@ -26,6 +26,8 @@ from portal.models import Job, PlacedReplica, Placement
 
 PATIENCE = {Want.FROZEN: timedelta(seconds=60), Want.STORED: timedelta(minutes=30)}
 """How long a step towards a checkpoint may take before it is called off."""
+HELD_UP = "held-up"
+"""The reason of a job whose start is tried again on its node."""
 
 
 def settle(id: int, now: datetime | None = None) -> None:
@@ -78,6 +80,20 @@ def _settle_running(
         _runs(job, placement, now)
     elif job.state == JobState.RUNNING:
         grant_wish(job, now)
+    elif job.state == JobState.STARTING:
+        _tell_what_holds_it_up(job, replicas)
+
+
+def _tell_what_holds_it_up(job: Job, replicas: list[PlacedReplica]) -> None:
+    """A node that cannot bring what the job needs says why, and tries again for a while."""
+    why = next(
+        (f"{r.node.name}: {r.detail}" for r in replicas if r.state == State.PREPARING and r.detail),
+        "",
+    )
+    if why and (job.reason, job.sentence) != (HELD_UP, why):
+        job.reason, job.reason_numbers, job.sentence = HELD_UP, {}, why
+        job.save(update_fields=["reason", "reason_numbers", "sentence"])
+        job_changed(job)
 
 
 def _settle_ahead(
@@ -106,6 +122,8 @@ def _runs(job: Job, placement: Placement, now: datetime) -> None:
     job.waiting_since = None
     if job.stumbles:
         job.stumbles, job.avoid_nodes, job.error, job.detail = 0, {}, "", ""
+    if job.reason == HELD_UP:
+        job.reason, job.sentence = "", ""
     if placement.running_at is None:
         placement.running_at = now
         placement.save()

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import http.server
 import os
 import shutil
 import socket
 import subprocess
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from agents import sources
 from agents.sources import SourceError, clone
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
@@ -124,8 +128,79 @@ def test_a_repository_that_is_not_there_is_told_without_its_password(tmp_path: P
         url = f"http://alice:hunter2@127.0.0.1:{taken.getsockname()[1]}/x.git"
         with pytest.raises(SourceError) as caught:
             clone(url, "", tmp_path / "w")
-    assert caught.value.id == "source-unreachable"
+    assert caught.value.id == "repository-unreachable"
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.fixture
+def answering() -> Iterator[Callable[[int], str]]:
+    """Answer the URL of a server that answers everything with a status."""
+    servers = []
+
+    def serve(status: int) -> str:
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(status)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        servers.append(server)
+        return f"http://127.0.0.1:{server.server_address[1]}/x.git"
+
+    yield serve
+    for server in servers:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "id"),
+    [
+        (401, "source-unreachable"),
+        (403, "source-unreachable"),
+        (404, "source-unreachable"),
+        (429, "repository-unreachable"),
+        (503, "repository-unreachable"),
+    ],
+)
+def test_a_server_that_is_away_is_told_from_one_that_refuses(
+    answering: Callable[[int], str], tmp_path: Path, status: int, id: str
+) -> None:
+    with pytest.raises(SourceError) as caught:
+        clone(answering(status), "", tmp_path / "w")
+    assert caught.value.id == id, str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "away"),
+    [
+        ("fatal: unable to access 'x': Failed to connect to git port 443: No route to host", True),
+        ("fatal: the remote end hung up unexpectedly\nfatal: early EOF", True),
+        ("ssh: Could not resolve hostname git: Temporary failure in name resolution", True),
+        ("ssh: Could not resolve hostname gti: Name or service not known", False),
+        ("git@host: Permission denied (publickey).\nConnection closed by remote host", False),
+        ("fatal: unable to update url base from redirection", False),
+    ],
+)
+def test_what_git_says_tells_whether_it_may_pass(said: str, away: bool) -> None:
+    assert sources._may_pass(said, "https://git/x.git") is away
+
+
+@pytest.mark.parametrize(("errno", "away"), [(socket.EAI_AGAIN, True), (socket.EAI_NONAME, False)])
+def test_a_name_that_nobody_knows_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, errno: int, away: bool
+) -> None:
+    def fail(*_: object) -> None:
+        raise socket.gaierror(errno, "")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    said = "fatal: unable to access 'https://git/x.git/': Could not resolve host: git"
+    assert sources._may_pass(said, "https://git/x.git") is away
 
 
 def test_a_server_that_never_answers_is_given_up(tmp_path: Path) -> None:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
+import threading
+from pathlib import Path
 
 import pytest
 
+from agents.lifecycle import Act
 from agents.protocol import Launch, Source, State
+from agents.replica import PATIENCE_S
+from agents.sources import SourceError
 from tests.agents.conftest import Begin
 from tests.agents.portal import Portal, wish
 
@@ -83,3 +88,50 @@ async def test_git_from_this_machine_is_refused(portal: Portal, begin: Begin) ->
     local = Launch(command=["forever"], source=Source(git="file:///etc"))
     await portal.want(wish(1, launch=local))
     assert (await portal.fact(State.FAILED)).error == "source-refused"
+
+
+@pytest.fixture
+def away(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
+    """A git server that is away for as long as this is set."""
+    away = threading.Event()
+    away.set()
+
+    def clone(url: str, ref: str, workspace: Path) -> str:
+        if away.is_set():
+            raise SourceError("repository-unreachable", "Git could not get x: Connection refused")
+        (workspace / "run").write_text("echo cloned")
+        return "0" * 40
+
+    monkeypatch.setattr("agents.workspaces.clone", clone)
+    monkeypatch.setattr("agents.replica.RETRY_S", (0.01, 0.05))
+    return away
+
+
+GIT = Launch(command=["sh", "run"], source=Source(git="https://git.example.org/x.git"))
+
+
+async def test_a_git_server_that_is_away_is_waited_for_and_it_says_so(
+    portal: Portal, begin: Begin, away: threading.Event
+) -> None:
+    begin(driver="process")
+    await portal.linked()
+    await portal.want(wish(1, launch=GIT))
+    await portal.until(lambda: any(fact.detail for fact in portal.facts.values()))
+    (fact,) = portal.facts.values()
+    assert (fact.state, fact.error) == (State.PREPARING, "")
+    assert "Connection refused" in fact.detail
+    away.clear()
+    await portal.said(b"cloned\n")
+    assert (await portal.fact(State.EXITED)).detail == ""
+
+
+async def test_a_git_server_that_stays_away_is_named_in_the_end(
+    portal: Portal, begin: Begin, away: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(PATIENCE_S, Act.PREPARE, 0.0)
+    begin(driver="process")
+    await portal.linked()
+    await portal.want(wish(1, launch=GIT))
+    failed = await portal.fact(State.FAILED)
+    assert failed.error == "repository-unreachable"
+    assert "Connection refused" in failed.detail

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agents.protocol import Facts, Network, ReplicaFact, State
+from agents.protocol import Facts, Network, ReplicaFact, State, Want
 from portal.actions.desired import desired_state
 from portal.actions.facts import accept_facts
 from portal.actions.steering import migrate_job
@@ -67,6 +67,32 @@ def test_a_placement_has_a_network_of_its_own_and_keeps_the_addresses(town: Town
     assert [network.address for network in after] == [network.address for network in before]
     assert len({network.number for network in before}) == 1
     assert len({network.number for network in before + after}) == 2
+
+
+def test_a_start_that_is_held_up_says_why_until_it_runs(town: Town) -> None:
+    puppet = town.node("n1", 1)
+    job = town.submit()
+    town.cycle()
+    why = "Git could not get https://git.example.org/x.git: Connection refused"
+    fact = ReplicaFact(job=job.id, rank=0, epoch=1, state=State.PREPARING, detail=why)
+    accept_facts(puppet.node.id, Facts(number=0, replicas=[fact]))
+    job.refresh_from_db()
+    assert (job.state, job.sentence) == ("starting", f"n1: {why}")
+    town.rest()
+    job.refresh_from_db()
+    assert (job.state, job.sentence) == ("running", "")
+
+
+def test_a_repository_that_stays_away_is_tried_elsewhere_and_named_in_the_end(town: Town) -> None:
+    for name in ("n1", "n2"):
+        town.node(name, 1).fails[Want.RUNNING] = ("repository-unreachable", "Git: no route")
+    job = town.submit()
+    for _ in range(6):
+        town.rest()
+        town.pass_time(150)
+    job.refresh_from_db()
+    assert job.state == "failed"
+    assert job.detail == "Given up after 4 failed starts. The last: Git: no route"
 
 
 def networks(town: Town) -> list[Network]:
