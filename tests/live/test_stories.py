@@ -330,7 +330,7 @@ def test_resize_by_hand_keeps_the_replicas_and_changes_the_devices(town: Town) -
     town.node("n1", 4)
     job = town.submit(replicas=4, fewest_devices=1)
     town.rest()
-    with pytest.raises(Refused, match="4, 2, 1 devices"):
+    with pytest.raises(Refused, match="of devices: 4, 2, 1"):
         resize_job(town.user, job, 3)
     resize_job(town.user, job, 2)
     town.rest()
