@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.files.base import File
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import mixins, status
 from rest_framework.decorators import action
 from rest_framework.request import Request
@@ -21,10 +21,12 @@ from portal.actions.simulations import (
 )
 from portal.api.auth import IsAdmin, caller
 from portal.api.shapes.simulations import (
+    ComparisonShape,
     SimulationAskShape,
     SimulationResultShape,
     SimulationShape,
 )
+from portal.comparing import choose, compare
 from portal.models import Simulation, User
 
 
@@ -49,6 +51,22 @@ class SimulationViewSet(mixins.ListModelMixin, GenericViewSet[Simulation]):
     def retrieve(self, request: Request, pk: str) -> Response:
         """One of them, with all measures of each run once it is done."""
         return Response(SimulationResultShape(access_simulation(caller(request), int(pk))).data)
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter(
+                "runs", str, required=True,
+                description="Runs with commas between: 12.1 is one, 12 all of a simulation.",
+            )
+        ],
+        responses=ComparisonShape,
+    )  # fmt: skip
+    @action(detail=False, url_path="compare", url_name="compare", pagination_class=None)
+    def compare(self, request: Request) -> Response:
+        """Any number of runs side by side, differences told from the first."""
+        words = str(request.query_params.get("runs", "")).split(",")
+        runs = choose(caller(request), (word for word in words if word.strip()))
+        return Response(ComparisonShape(compare(runs)).data)
 
     @extend_schema(request=None, responses=SimulationShape)
     @action(detail=True, methods=["post"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -220,3 +223,45 @@ def remove(portal: Portal, simulation: int) -> None:
     """Remove SIMULATION, with its trace and what it showed."""
     portal.delete(f"simulations/{simulation}/")
     click.echo(f"Simulation {simulation} is removed.")
+
+
+def tell_comparison(answer: Any) -> None:
+    table(
+        ["measure", *(run["name"] for run in answer["runs"])],
+        [
+            (line["measure"], *(compared(each) for each in line["cells"]))
+            for line in answer["measures"]
+        ],
+        "None of them is done yet.",
+    )
+    if answer["doubt"]:
+        click.echo(answer["doubt"], err=True)
+
+
+def compared(told: Any) -> str:
+    """A value, a star where it is the best, and how far it lies from the first run's."""
+    value = "-" if told["value"] is None else f"{told['value']:,g}"
+    star = "*" if told["best"] else ""
+    return f"{value}{star} ({told['change']})" if told["change"] else f"{value}{star}"
+
+
+@simulations.command()
+@click.argument("runs", nargs=-1, required=True)
+@click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.pass_obj
+def compare(portal: Portal, runs: tuple[str, ...], *, as_csv: bool, as_json: bool) -> None:
+    """Lay any number of RUNS side by side: 12 is a simulation, 12.1 one run of it.
+
+    Differences are from the first; a star marks the best.
+    """
+    answer = portal.get("simulations/compare/", runs=",".join(runs))
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+    elif as_csv:
+        lines = csv.writer(sys.stdout, lineterminator="\n")
+        lines.writerow(["measure", *(run["name"] for run in answer["runs"])])
+        for line in answer["measures"]:
+            lines.writerow([line["measure"], *(each["value"] for each in line["cells"])])
+    else:
+        tell_comparison(answer)

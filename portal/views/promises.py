@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from io import StringIO
 from typing import Any
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo
@@ -27,12 +25,12 @@ from portal.drawings.ledger import Cell, draw_row
 from portal.ledger import HOUR, Account, by_hour, entries_of, shortfalls
 from portal.models import Job, Promise, Tier
 from portal.templatetags.tidepool import zone_of
+from portal.views.tables import as_lines
 from portal.views.visitors import Visitor, numbered, signed_in
 
 RANGES = {24: ("24 h", 1), 168: ("7 d", 6), 720: ("30 d", 24), 2160: ("90 d", 24)}
 """Hours looked back -> label, and hours a cell."""
 WORST = 20
-FORMULAS = ("=", "+", "-", "@", "\t", "\r")
 LINES = 40
 """Rows of the ledger that are drawn; of more, those with most broken promises."""
 
@@ -270,16 +268,3 @@ def as_csv(request: Visitor, name: str, heads: Sequence[str], read: Read) -> Htt
             ends = begins
 
     return stream(request, pieces(), filename=name, content_type="text/csv; charset=utf-8")
-
-
-def as_lines(rows: Iterable[Sequence[Any]]) -> bytes:
-    buffer = StringIO()
-    csv.writer(buffer).writerows([harmless(value) for value in row] for row in rows)
-    return buffer.getvalue().encode()
-
-
-def harmless(value: Any) -> Any:
-    """A moment in ISO 8601, and no word that a spreadsheet would take for a formula."""
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULAS) else value

@@ -9,7 +9,6 @@ from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import render
 from django.urls import reverse
-from django.utils.functional import cached_property
 
 from portal.access import access_simulation, require_admin
 from portal.actions.simulations import (
@@ -19,6 +18,7 @@ from portal.actions.simulations import (
     remove_simulation,
 )
 from portal.choices import SimulationState
+from portal.comparing import compare, runs_of
 from portal.forms.simulations import SimulationForm
 from portal.models import Simulation
 from portal.refusals import Refused
@@ -33,28 +33,6 @@ LOOKS = {
     SimulationState.CANCELLED: ("quiet", "cancelled"),
 }
 """State -> tone and icon."""
-
-
-class Measure:
-    """One row of the comparison."""
-
-    def __init__(self, cells: list[str | None]) -> None:
-        self.name = cells[0]
-        self.values = cells[1:]
-
-    @cached_property
-    def change(self) -> str:
-        """How far the second value lies from the first; empty without two, or without one."""
-        if len(self.values) < 2 or None in self.values[:2]:
-            return ""
-        one, other = (float(str(value).replace(",", "")) for value in self.values[:2])
-        if one == other:
-            return "same"
-        if "%" in str(self.name):
-            return f"{other - one:+.1f} points"
-        if not one:
-            return ""
-        return f"{100 * (other - one) / abs(one):+.1f} %"
 
 
 @signed_in("GET", "POST")
@@ -93,7 +71,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "simulation": simulation,
         "tone": tone,
         "shape": shape,
-        "measures": [Measure(cells) for cells in simulation.table],
+        "compared": compare(runs_of(simulation)),
         "tiers": [f"{slug} {describe_tier(told)}" for slug, told in simulation.tiers.items()],
         "costs": costs_told(simulation.costs),
     }

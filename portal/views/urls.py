@@ -5,6 +5,7 @@ from django.urls import URLPattern, URLResolver, path
 from portal.views import (
     accounts,
     asking,
+    comparing,
     files,
     fleet,
     jobs,
@@ -63,6 +64,9 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("promises/ledger.csv", promises.ledger, name="ledger"),
     path("promises/jobs.csv", promises.by_job, name="ledger-jobs"),
     path("what-if/", simulations.simulations, name="simulations"),
+    path("what-if/compare/", comparing.comparison, name="simulations-compare"),
+    path("what-if/compare/charts/", comparing.charts, name="simulations-compare-charts"),
+    path("what-if/compare/table.csv", comparing.table, name="simulations-compare-table"),
     path("what-if/<int:id>/", simulations.simulation, name="simulation"),
     path("what-if/<int:id>/panel/", simulations.panel, name="simulation-panel"),
     path("what-if/<int:id>/charts/", simulations.charts, name="simulation-charts"),

@@ -116,3 +116,36 @@ class SimulationResultShape(SimulationShape):
     def get_results(self, simulation: Simulation) -> list[dict[str, Any]]:
         runs = zip(simulation.runs, simulation.measures, strict=False)
         return [{"name": name, "measures": measures} for name, measures in runs]
+
+
+class ComparedRunShape(serializers.Serializer[Any]):
+    """A run that is compared."""
+
+    run = serializers.CharField(source="word", help_text="Simulation, dot, number of the run.")
+    name = serializers.CharField()
+    simulation = serializers.IntegerField(source="simulation.id")
+    source: Any = serializers.CharField(help_text="Which jobs were played.")
+
+
+class ComparedCellShape(serializers.Serializer[Any]):
+    """A measure of one run."""
+
+    value = serializers.FloatField(allow_null=True)
+    change = serializers.CharField(help_text="From the first run; empty in it.")
+    better = serializers.BooleanField(allow_null=True, help_text="Null: neither, or no matter.")
+    best = serializers.BooleanField(help_text="The best of all runs.")
+
+
+class ComparedLineShape(serializers.Serializer[Any]):
+    """A measure in all runs, in their order."""
+
+    measure = serializers.CharField(source="name")
+    cells = ComparedCellShape(many=True)
+
+
+class ComparisonShape(serializers.Serializer[Any]):
+    """Runs side by side."""
+
+    runs = ComparedRunShape(many=True)
+    measures = ComparedLineShape(many=True, source="lines")
+    doubt = serializers.CharField(help_text="Why they are hard to compare; empty: they are not.")

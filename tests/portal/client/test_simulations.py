@@ -75,3 +75,19 @@ def test_options_that_cannot_be_read_are_refused(as_admin: Tidepool) -> None:
 
 def test_it_is_for_admins(tidepool: Tidepool) -> None:
     assert "admin" in tidepool("simulations", "ask").stderr
+
+
+def test_runs_are_compared(as_admin: Tidepool, alice: User) -> None:
+    for title, finished in (("more nodes", "12"), ("fifo", "8")):
+        Simulation.objects.create(
+            owner=alice, title=title, days=7, state="done", runs=["as it is", "changed"],
+            table=[["Jobs finished", "10", finished]],
+        )  # fmt: skip
+    ids = [str(id) for id in Simulation.objects.order_by("id").values_list("id", flat=True)]
+    shown = as_admin("simulations", "compare", *ids).stdout
+    for words in ("As it is", "more nodes", "fifo", "12* (+20.0 %)", "8 (-20.0 %)"):
+        assert words in shown, words
+    lines = as_admin("simulations", "compare", *ids, "--csv").stdout.splitlines()
+    assert lines == ["measure,As it is,more nodes,fifo", "Jobs finished,10.0,12.0,8.0"]
+    answer = told(as_admin("simulations", "compare", f"{ids[1]}.1", ids[0], "--json"))
+    assert [run["name"] for run in answer["runs"]] == ["fifo", "As it is", "more nodes"]

@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 
+from portal.comparing import MORE_IS_BETTER
 from portal.models import Node, Simulation, Tenant, User
+from scheduler.simulator.report import ROWS
 from tests.portal.pages.conftest import Browser
 from tests.portal.pages.test_queries import count
 
@@ -126,6 +128,54 @@ def test_two_runs_are_compared(browser: Browser, root: User) -> None:
     assert browser(root).get(f"/what-if/{done.id}/charts/").json() == {"figures": figures}
 
 
+def test_any_number_of_runs_stand_side_by_side(browser: Browser, root: User) -> None:
+    figure = {"layout": {"title": {"text": "Waiting time"}}}
+    lines = [{"x": [1], "y": [1], "name": "as it is"}, {"x": [2], "y": [1], "name": "changed"}]
+    plain = make(root, figures=[{"data": lines, **figure}])
+    table = [["Jobs finished", "1,000", "900"], ["Wait p99, h", None, "1.50"],
+             ["Idle while wanted, %", "0.3", "0.1"]]  # fmt: skip
+    other = make(root, title="fifo", table=table, figures=[{"data": lines, **figure}])
+    alone = make(root, title="=cmd", filename="mine.csv", days=None, runs=["as it is"],
+                 table=[["Jobs finished", "7"]])  # fmt: skip
+    client = browser(root)
+    answer = client.get(f"/what-if/compare/?of={plain.id}&of={other.id}")
+    words = f"{plain.id}.0,{plain.id}.1,{other.id}.1"
+    assert answer["Location"] == f"/what-if/compare/?runs={words}"
+    compared = client.get(answer["Location"]).context["compared"]
+    assert [run.name for run in compared.runs] == ["As it is", "more nodes", "fifo"]
+    finished, wait, idle = (line.cells for line in compared.lines)
+    assert [cell.change for cell in finished] == ["", "+10.0 %", "-10.0 %"]
+    assert [cell.better for cell in finished] == [None, True, False]
+    assert [cell.best for cell in finished] == [False, True, False]
+    assert [cell.best for cell in wait] == [False, False, True]
+    assert [cell.change for cell in idle] == ["", "+0.6 points", "-0.2 points"]
+    assert "different numbers of jobs" in compared.doubt
+    charts = client.get(f"/what-if/compare/charts/?runs={words}").json()["figures"]
+    assert [line["name"] for line in charts[0]["data"]] == ["As it is", "more nodes", "fifo"]
+    table_ = client.get(f"/what-if/compare/table.csv?runs={words},{alone.id}.0").content.decode()
+    assert table_.splitlines()[:2] == [
+        "measure,As it is,more nodes,fifo,'=cmd", "Jobs finished,1000.0,1100.0,900.0,7.0",
+    ]  # fmt: skip
+
+
+def test_what_cannot_be_compared_is_said(browser: Browser, root: User, alice: User) -> None:
+    client = browser(root)
+    assert "No simulation is done" in client.get("/what-if/compare/").content.decode()
+    waiting = make(root, state="queued", table=[], runs=[])
+    assert client.get(f"/what-if/compare/?runs={waiting.id}").context["compared"].runs == []
+    done = make(root)
+    for words in ("999", f"{done.id}.2", "x", "1.2.3"):
+        assert client.get(f"/what-if/compare/?runs={words}").status_code == 404, words
+    for page in ("", "charts/", "table.csv"):
+        address = f"/what-if/compare/{page}?runs={done.id}"
+        assert browser(alice).get(address).status_code == 403
+        assert client.get(address).status_code == 200
+
+
+def test_every_measure_that_is_judged_is_one_that_is_shown() -> None:
+    assert set(MORE_IS_BETTER) <= {name for name, _, _ in ROWS}
+
+
 def test_one_is_cancelled(browser: Browser, root: User) -> None:
     running = make(root, state="running", table=[], share=0.4)
     client = browser(root)
@@ -150,7 +200,8 @@ def test_the_pages_ask_a_fixed_number_of_times(
 ) -> None:
     done = make(root)
     client = browser(root)
-    addresses = {"/what-if/": 9, f"/what-if/{done.id}/": 3}
+    compared = f"/what-if/compare/?runs={done.id}"
+    addresses = {"/what-if/": 9, f"/what-if/{done.id}/": 3, compared: 4}
     client.get("/what-if/")
     first = {address: count(client, address) for address in addresses}
     for _ in range(3):
