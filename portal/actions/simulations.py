@@ -19,13 +19,18 @@ from portal.actions.uploads import MEBIBYTE
 from portal.choices import Pricing, SimulationState
 from portal.models import Node, Simulation, Tenant, Tier, User
 from portal.refusals import Refused
-from scheduler.planner import PRESETS
+from scheduler.planner import PRESETS, Sharing
 
 MOST_WAITING = 10
 MOST_DAYS = 90
 MOST_NODES = 10_000
 MOST_RESERVED = 2**31 - 1
 POLICIES = tuple(name for name in PRESETS if not name.startswith("pool-"))
+SHARED = {
+    Sharing.OFF: "CPUs not shared",
+    Sharing.PROPORTIONAL: "CPUs shared alike",
+    Sharing.TUNE: "CPUs shared by need",
+}
 OF_TIER = ("rank", "promise", "preemptible")
 
 
@@ -39,6 +44,7 @@ class Question:
     strict: bool = False
     """Refuse a trace with a line that cannot be read, instead of leaving the line out."""
     policy: str = ""
+    sharing: str = ""
     quota: dict[str, Any] | None = None
     tiers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Tier -> what of rank, promise (0 to 1) and preemptible is changed."""
@@ -65,6 +71,7 @@ def ask_simulation(user: User, question: Question) -> Simulation:
         days=question.days if question.trace is None else None,
         strict=question.strict,
         policy=question.policy,
+        sharing=question.sharing,
         quota=question.quota or {},
         tiers={slug: dict(changes) for slug, changes in question.tiers.items() if changes},
         more_nodes=question.more_nodes,
@@ -91,6 +98,8 @@ def _check(question: Question) -> dict[str, str]:
     wrong = _check_source(question)
     if question.policy and question.policy not in POLICIES:
         wrong["policy"] = f"Choose one of: {', '.join(POLICIES)}."
+    if question.sharing and question.sharing not in set(Sharing):
+        wrong["sharing"] = f"Choose one of: {', '.join(Sharing)}."
     if question.pricing and question.pricing not in Pricing.values:
         wrong["pricing"] = f"Choose one of: {', '.join(Pricing.values)}."
     if not 0 <= question.more_nodes <= MOST_NODES:
@@ -146,6 +155,8 @@ def describe(question: Question) -> str:
     changes = []
     if question.policy:
         changes.append(f"policy {question.policy}")
+    if question.sharing:
+        changes.append(SHARED[Sharing(question.sharing)])
     if question.quota:
         changes.append(f"{question.quota['reserved']} reserved for {question.quota['tenant']}")
     changes += [f"{slug} {describe_tier(told)}" for slug, told in question.tiers.items() if told]

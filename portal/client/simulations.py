@@ -97,6 +97,10 @@ def list_simulations(portal: Portal, limit: int) -> Any:
 )
 @click.option("--days", type=click.IntRange(1), help="Play the fleet's last days; 7 unless told.")
 @click.option("--policy", help="A preset to compare with.")
+@click.option(
+    "--sharing", type=click.Choice(["off", "proportional", "tune"]),
+    help="How CPUs of a node are shared.",
+)  # fmt: skip
 @click.option("--quota", help="tenant=NAME,reserved=N[,borrow=N|unlimited][,kind=K][,lend=no]")
 @click.option(
     "--tier", "tiers", multiple=True, metavar="NAME:KEY=VALUE,...",
@@ -113,7 +117,7 @@ def list_simulations(portal: Portal, limit: int) -> Any:
 def ask(portal: Portal, trace: Path | None, follow: bool, **told: Any) -> Any:
     """Play TRACE, or the fleet's last days, as it is and with something changed."""
     question: dict[str, Any] = {
-        name: told[name] for name in ("days", "policy", "more_nodes", "pricing", "title")
+        name: told[name] for name in ("days", "policy", "sharing", "more_nodes", "pricing", "title")
     }
     question |= {"strict": told["strict"], "like_node": told["like"], "quota": None}
     question["tiers"] = dict(tier_of(text) for text in told["tiers"])

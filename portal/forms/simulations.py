@@ -13,6 +13,7 @@ from portal.actions.simulations import (
     MOST_NODES,
     MOST_RESERVED,
     POLICIES,
+    SHARED,
     Question,
     kept_bytes,
 )
@@ -21,6 +22,7 @@ from portal.choices import Pricing
 from portal.forms.refusing import RefusingForm
 from portal.models import Node, Simulation, Tenant, Tier
 from portal.refusals import Refused
+from scheduler.planner import Sharing
 
 USUAL_DAYS = 7
 
@@ -38,6 +40,10 @@ class SimulationForm(RefusingForm):
         help_text="Else such lines are left out, and listed.",
     )  # fmt: skip
     policy = forms.ChoiceField(label="Policy", required=False)
+    sharing = forms.ChoiceField(
+        label="CPUs of a node", required=False,
+        help_text="Goes by what was measured of this fleet's jobs; of a trace nothing was.",
+    )  # fmt: skip
     tenant = forms.ChoiceField(label="Quota of", required=False)
     device_kind = forms.CharField(
         label="Kind of device", required=False, max_length=60, help_text="Empty: every kind."
@@ -64,6 +70,7 @@ class SimulationForm(RefusingForm):
         super().__init__(*args, **kwargs)
         nodes = Node.objects.exclude(heard_at=None).values_list("name", flat=True)
         self.offer("policy", "As it is", [(name, name) for name in POLICIES])
+        self.offer("sharing", "As they are", [(each.value, SHARED[each]) for each in Sharing])
         self.offer("tenant", "As they are", list(Tenant.objects.values_list("slug", "title")))
         self.offer("like_node", "Choose a node", [(name, name) for name in nodes[:1000]])
         self.offer("pricing", "Learned; of a trace, the defaults", list(Pricing.choices))
@@ -121,7 +128,7 @@ class SimulationForm(RefusingForm):
     @staticmethod
     def initial_of(simulation: Simulation) -> dict[str, Any]:
         """What was asked, to be changed and asked again."""
-        names = ("days", "strict", "policy", "more_nodes", "like_node", "pricing")
+        names = ("days", "strict", "policy", "sharing", "more_nodes", "like_node", "pricing")
         asked: dict[str, Any] = {name: getattr(simulation, name) for name in names}
         for slug, told in simulation.tiers.items():
             asked |= {f"{slug}.{name}": value for name, value in told.items()}
@@ -144,6 +151,7 @@ class SimulationForm(RefusingForm):
             trace=trace,
             strict=values["strict"],
             policy=values["policy"],
+            sharing=values["sharing"],
             quota=self._quota(),
             tiers=self._tiers(),
             more_nodes=values["more_nodes"] or 0,

@@ -26,6 +26,8 @@ class Simulation(models.Model):
     """Whether a trace with a line that cannot be read is refused."""
     policy = models.CharField(max_length=40, blank=True, default="")
     """Preset to compare with; empty: the present one."""
+    sharing = models.CharField(max_length=12, blank=True, default="")
+    """How CPUs are shared in what is changed; empty: as they are."""
     quota = models.JSONField(default=dict)
     """tenant, device_kind, reserved, borrow, lend; empty: as they are."""
     tiers = models.JSONField(default=dict)

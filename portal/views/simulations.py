@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from portal.access import access_simulation, require_admin
 from portal.actions.simulations import (
+    SHARED,
     ask_simulation,
     cancel_simulation,
     describe_tier,
@@ -23,6 +24,7 @@ from portal.forms.simulations import SimulationForm
 from portal.models import Simulation
 from portal.refusals import Refused
 from portal.views.visitors import Visitor, go_to, numbered, signed_in
+from scheduler.planner import Sharing
 
 ROWS = 20
 LOOKS = {
@@ -73,6 +75,7 @@ def describe(simulation: Simulation) -> dict[str, Any]:
         "shape": shape,
         "compared": compare(runs_of(simulation)),
         "tiers": [f"{slug} {describe_tier(told)}" for slug, told in simulation.tiers.items()],
+        "shared": SHARED[Sharing(simulation.sharing)] if simulation.sharing else "",
         "costs": costs_told(simulation.costs),
     }
 

@@ -14,6 +14,8 @@ from portal.choices import Remedy
 from portal.drawings.figures import count
 from portal.models import Job, Move
 from scheduler import planner
+from scheduler.live.reading import gains
+from scheduler.planner.sensitivity import Matrix
 from scheduler.simulator import Arrival, Costs, Trace
 from scheduler.simulator.arrivals import GIGABYTE, in_order
 
@@ -67,7 +69,16 @@ def _arrival(row: Job, usual: float, image: int | None) -> Arrival:
         image=image,
         remedy=planner.Remedy(row.remedy),
         expected_s=row.expected_s,
+        # Who asks for CPUs has them, whatever they are worth to it.
+        model="" if row.cpus_per_replica else row.recipe,
     )
+
+
+def measured_of(trace: Trace) -> dict[str, Matrix]:
+    """What was measured of the recipes of its jobs, as their arrivals name them."""
+    recipes = {arrival.model for arrival in trace.arrivals} - {""}
+    found = gains(recipes) if recipes else {}
+    return {recipe: list(by_kind.values())[-1] for recipe, by_kind in found.items()}
 
 
 def _images(jobs: Sequence[int]) -> dict[int, int]:

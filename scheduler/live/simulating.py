@@ -11,6 +11,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from django.conf import settings
@@ -22,8 +23,9 @@ from portal.models import Simulation
 from scheduler import planner
 from scheduler.live.asking import kinds_of
 from scheduler.live.cluster import LiveCluster, live_policy
-from scheduler.live.history import Learned, history, learned_costs
+from scheduler.live.history import Learned, history, learned_costs, measured_of
 from scheduler.planner import PRESETS, Policy, Snapshot, questions
+from scheduler.planner.sensitivity import Matrix
 from scheduler.simulator import Costs, Fleet, Trace
 from scheduler.simulator.beside import (
     Case,
@@ -35,6 +37,7 @@ from scheduler.simulator.beside import (
 )
 from scheduler.simulator.fleets import Links
 from scheduler.simulator.report import ROWS, figures
+from scheduler.simulator.splitting import Sensitivity
 
 log = logging.getLogger(__name__)
 
@@ -68,11 +71,14 @@ def run_next() -> None:
 
 def _play(simulation: Simulation) -> None:
     priced = pricing_of(simulation)
+    trace = _trace_of(simulation)
+    # Of a file's jobs nothing was measured.
+    measured = {} if isinstance(trace, Path) else measured_of(trace)
     play = Play(
-        trace=_trace_of(simulation),
+        trace=trace,
         name=simulation.filename,
         strict=simulation.strict,
-        cases=tuple(cases_of(simulation, priced.costs)),
+        cases=tuple(cases_of(simulation, priced.costs, measured)),
         most_bytes=settings.SIMULATION_MEMORY,
     )
     began = time.monotonic()
@@ -89,6 +95,9 @@ def _play(simulation: Simulation) -> None:
     for found, case in zip(played.records, play.cases, strict=True):
         found["name"] = case.fleet.name
     results = results_of(played)
+    if not isinstance(trace, Path) and any(case.sensitivity for case in play.cases):
+        known = sum(arrival.model in measured for arrival in trace.arrivals)
+        results["detail"] += f" What CPUs are worth was measured of {count(known, 'job')}."
     settle(simulation, SimulationState.DONE, share=1.0, costs=priced.told(), **results)
 
 
@@ -113,20 +122,28 @@ def pricing_of(simulation: Simulation) -> Learned:
             return Learned(Costs(), 0)
 
 
-def cases_of(simulation: Simulation, costs: Costs) -> list[Case]:
+def cases_of(
+    simulation: Simulation, costs: Costs, measured: Mapping[str, Matrix] = MappingProxyType({})
+) -> list[Case]:
     """The fleet as it is, and beside it the changed one where something is changed."""
     seen, policy = well(LiveCluster().observe()), live_policy()
     if not seen.nodes:
         raise ImpossibleError("The fleet has no nodes yet; add one first.")
     changed = changed_by(simulation, seen)
-    other = PRESETS[simulation.policy] if simulation.policy else policy
-    cases = [_case(AS_IT_IS, seen, policy, costs)]
+    other = policy
+    if simulation.policy:
+        other = replace(PRESETS[simulation.policy], sharing=policy.sharing)
+    if simulation.sharing:
+        other = replace(other, sharing=planner.Sharing(simulation.sharing))
+    cases = [_case(AS_IT_IS, seen, policy, costs, measured)]
     if changed != seen or other != policy:
-        cases.append(_case(CHANGED, changed, other, costs))
+        cases.append(_case(CHANGED, changed, other, costs, measured))
     return cases
 
 
-def _case(name: str, seen: Snapshot, policy: Policy, costs: Costs) -> Case:
+def _case(
+    name: str, seen: Snapshot, policy: Policy, costs: Costs, measured: Mapping[str, Matrix]
+) -> Case:
     fleet = Fleet(
         name=name,
         nodes=seen.nodes,
@@ -134,7 +151,13 @@ def _case(name: str, seen: Snapshot, policy: Policy, costs: Costs) -> Case:
         tiers=seen.tiers,
         links=UNLIMITED if costs != Costs() else Links(),
     )
-    return Case(fleet=fleet, policy=replace(policy, explain=False), costs=costs)
+    sensitivity = None
+    # Without anything measured, sharing gives every job its devices' part: nothing to reckon.
+    if policy.sharing is planner.Sharing.TUNE and measured:
+        sensitivity = Sensitivity(matrices=dict(measured), least_share=policy.least_share)
+    return Case(
+        fleet=fleet, policy=replace(policy, explain=False), costs=costs, sensitivity=sensitivity
+    )
 
 
 def well(snapshot: Snapshot) -> Snapshot:

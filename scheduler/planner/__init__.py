@@ -1,6 +1,6 @@
 """The planner: what to do with a fleet of accelerators, as a pure function of what is seen."""
 
-from scheduler.planner.allotting import allot
+from scheduler.planner.allotting import allot, cpus_only
 from scheduler.planner.decisions import (
     Decision,
     Hold,
@@ -72,5 +72,6 @@ __all__ = [
     "TierId",
     "Why",
     "allot",
+    "cpus_only",
     "plan",
 ]

@@ -96,11 +96,11 @@ def _task(part: _Part, host: Host, policy: Policy) -> Task:
     job, matrix = part.job, None
     full = part.devices == job.gpus_per_replica * len(part.seats)
     if policy.sharing is Sharing.TUNE and job.phase is Phase.RUNNING and full and job.matrix:
-        matrix = _cpus_only(job.matrix, host.proportional.cpus, policy.least_share)
+        matrix = cpus_only(job.matrix, host.proportional.cpus, policy.least_share)
     return Task(id=part.id, gpus=part.devices, matrix=matrix, host=host.id)
 
 
-def _cpus_only(matrix: Matrix, share: float, least: float) -> Matrix | None:
+def cpus_only(matrix: Matrix, share: float, least: float) -> Matrix | None:
     """The paces with all memory, from ``least`` of the share up.
 
     ``None`` where nothing was measured that tells of the share.

@@ -28,6 +28,7 @@ from scheduler.simulator.fleets import Fleet
 from scheduler.simulator.physics import Costs
 from scheduler.simulator.records import Record, record
 from scheduler.simulator.simulation import Progress, simulate
+from scheduler.simulator.splitting import Sensitivity
 from scheduler.simulator.traces import read_trace
 
 NICENESS = 15
@@ -53,6 +54,7 @@ class Case:
     policy: Policy
     costs: Costs = field(default_factory=Costs)
     seed: int = 0
+    sensitivity: Sensitivity | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,7 +208,13 @@ def _play_case(trace: Trace, case: Case, number: int, cases: int) -> Record:
             say({"share": (number + progress.share) / cases})
 
     result = simulate(
-        trace, case.fleet, case.policy, costs=case.costs, seed=case.seed, progress=tell
+        trace,
+        case.fleet,
+        case.policy,
+        costs=case.costs,
+        seed=case.seed,
+        sensitivity=case.sensitivity,
+        progress=tell,
     )
     return record(result)
 

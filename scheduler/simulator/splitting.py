@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.planner import Node, Phase
+from scheduler.planner import Node, Phase, cpus_only
 from scheduler.planner.sensitivity import (
     Allocator,
     Host,
@@ -47,6 +47,8 @@ class Sensitivity:
     allocator: str = "tune"
     hosts: tuple[Host, ...] = ()
     """For a counted pool: the nodes behind it. Empty: the nodes of the fleet."""
+    least_share: float | None = None
+    """As the live fleet does: CPUs alone are shared, and a job keeps this part of its own."""
 
 
 class Splitter:
@@ -58,6 +60,9 @@ class Splitter:
         self._floor = floor
         self._hosts = sensitivity.hosts or hosts_of(floor.fleet.nodes)
         self._splits = Splits(self._hosts, self._allocate)
+        self._least = sensitivity.least_share
+        self._shares = {host.id: host.proportional.cpus for host in self._hosts}
+        self._cut: dict[tuple[str, float], Matrix | None] = {}
 
     def split(self) -> None:
         """Give every running job the pace that its share of the host allows."""
@@ -77,16 +82,31 @@ class Splitter:
 
     def _tasks(self, life: Life) -> list[Task]:
         """One task a node of the job; without seats it goes wherever it fits."""
-        matrix = self._matrices.get(life.arrival.model)
+        model = life.arrival.model
         if not life.seats:
+            matrix = self._matrices.get(model)
             return [Task(id=life.job.id, gpus=life.devices, matrix=matrix)]
         by_node: dict[str, set[str]] = {}
         for seat in life.seats:
             by_node.setdefault(seat.node, set()).update(seat.devices)
         return [
-            Task(id=f"{life.job.id}@{node}", gpus=len(devices), matrix=matrix, host=node)
+            Task(
+                id=f"{life.job.id}@{node}",
+                gpus=len(devices),
+                matrix=self._matrix_on(node, model),
+                host=node,
+            )
             for node, devices in by_node.items()
         ]
+
+    def _matrix_on(self, node: str, model: str) -> Matrix | None:
+        matrix = self._matrices.get(model)
+        if matrix is None or self._least is None:
+            return matrix
+        share = self._shares.get(node, 0.0)
+        if (model, share) not in self._cut:
+            self._cut[model, share] = cpus_only(matrix, share, self._least)
+        return self._cut[model, share]
 
 
 def hosts_of(nodes: Sequence[Node]) -> tuple[Host, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -23,10 +24,11 @@ from portal.choices import SimulationState
 from portal.models import Job, Move, Simulation, User
 from portal.refusals import Refused
 from scheduler.live import simulating
-from scheduler.live.history import history, learned_costs
-from scheduler.live.simulating import run_next
-from scheduler.simulator import Costs
+from scheduler.live.history import history, learned_costs, measured_of
+from scheduler.live.simulating import cases_of, run_next
+from scheduler.simulator import Costs, simulate
 from tests.live.puppets import Town
+from tests.live.test_allotting import CONTENT, HUNGRY, measured
 
 pytestmark = pytest.mark.timeout(400)  # a simulation steps back behind everyone
 OWN = b"submit_time,duration,gpus\n0,100,1\n10,100,1\n20,100,2\n"
@@ -81,6 +83,33 @@ def test_the_fleets_own_days_are_played_with_another_quota(town: Town, root: Use
     asked.refresh_from_db()
     assert asked.state == "done", asked.detail
     assert asked.table[0] == ["Jobs finished", "2", "0"]
+
+
+def test_what_was_measured_here_is_what_sharing_goes_by(town: Town, root: User) -> None:
+    puppet = town.node("n1", 2, kind="H100")
+    for command, profile in (("idle", CONTENT), ("busy", HUNGRY)):
+        job = town.submit(command=[command], expected_s=3000.0)
+        town.rest()
+        measured(town, puppet, job, profile)
+    asking = town.submit(command=["busy"], cpus_per_replica=8.0)
+    trace = history(7)
+    assert [arrival.model for arrival in trace.arrivals][2] == "", asking
+    found = measured_of(trace)
+    assert set(found) == {arrival.model for arrival in trace.arrivals[:2]}
+    asked = ask(root, days=7, sharing="tune")
+    assert asked.title == "CPUs shared by need"
+    plain, shared = cases_of(asked, Costs(), found)
+    assert plain.sensitivity is None
+    assert shared.sensitivity is not None
+    short = replace(trace, arrivals=trace.arrivals[:2])
+    took = [
+        [outcome.completion_s for outcome in
+         simulate(short, case.fleet, case.policy, sensitivity=case.sensitivity).outcomes]
+        for case in (plain, shared)
+    ]  # fmt: skip
+    assert took[1][0] == pytest.approx(took[0][0]), "who lends is not slowed"
+    assert took[1][1] < 0.75 * took[0][1]
+    assert len(cases_of(ask(root, days=7, policy="fifo"), Costs(), found)) == 2
 
 
 @pytest.mark.slow

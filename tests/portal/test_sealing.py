@@ -54,7 +54,7 @@ def test_after_a_change_of_the_key_they_are_sealed_anew(town: Town) -> None:
     said = io.StringIO()
     with override_settings(SECRET_KEY=NEW, SECRET_KEY_FALLBACKS=[OLD]):
         call_command("reseal", stdout=said)
-    assert "1 jobs" in said.getvalue()
+    assert "of 1 job." in said.getvalue()
     assert str(lost.id) in said.getvalue()
     with override_settings(SECRET_KEY=NEW):
         assert Job.objects.get(pk=job.id).secrets == SECRETS

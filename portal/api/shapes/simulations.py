@@ -10,6 +10,7 @@ from rest_framework import serializers
 from portal.actions.simulations import MOST_DAYS, MOST_NODES, MOST_RESERVED
 from portal.choices import Pricing
 from portal.models import Simulation
+from scheduler.planner import Sharing
 
 
 class QuotaTriedShape(serializers.Serializer[Any]):
@@ -60,6 +61,12 @@ class SimulationAskShape(serializers.Serializer[Any]):
     policy = serializers.CharField(
         max_length=40, required=False, allow_blank=True, help_text="A preset; empty: as it is."
     )
+    sharing = serializers.ChoiceField(
+        [each.value for each in Sharing],
+        required=False,
+        allow_blank=True,
+        help_text="How CPUs of a node are shared; empty: as they are.",
+    )
     quota = QuotaTriedShape(required=False, allow_null=True)
     tiers = serializers.DictField(
         child=TierTriedShape(), required=False, help_text="By the slug of the tier."
@@ -83,7 +90,7 @@ class SimulationShape(serializers.ModelSerializer[Simulation]):
         model = Simulation
         fields = [
             *("id", "title", "owner", "days", "filename", "trace_size", "strict", "policy"),
-            *("quota", "tiers", "more_nodes", "like_node", "pricing", "state", "share"),
+            *("sharing", "quota", "tiers", "more_nodes", "like_node", "pricing", "state", "share"),
             *("detail", "broken", "costs", "created_at", "started_at", "ended_at"),
         ]
         read_only_fields = fields
