@@ -11,7 +11,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.actions.planning import CHOSEN, live_presets, policy_in_force, set_policy
+from portal.actions.planning import (
+    CHOSEN,
+    environment_policy,
+    live_presets,
+    policy_in_force,
+    set_policy,
+)
 from portal.api.auth import IsAdmin, caller
 from portal.models import Settings
 
@@ -27,6 +33,9 @@ class PolicyNowShape(PolicyShape):
     """The policy that is in force, with all its fields."""
 
     presets = serializers.ListField(child=serializers.CharField(), read_only=True)
+    environment = serializers.DictField(
+        read_only=True, help_text="What holds where nothing else was chosen."
+    )
     in_force = serializers.DictField(read_only=True)
 
 
@@ -51,7 +60,7 @@ class PolicyView(APIView):
 
 def policy_now() -> dict[str, Any]:
     row = Settings.objects.filter(pk=1).first() or Settings()
-    policy = policy_in_force()
+    policy, usual = policy_in_force(), environment_policy()
     values = {name: getattr(policy, name) for name in CHOSEN}
     # JSON knows no infinity; a limit that is none is null.
     values = {name: None if value == math.inf else value for name, value in values.items()}
@@ -59,5 +68,10 @@ def policy_now() -> dict[str, Any]:
         "policy": row.policy,
         "changes": row.changes,
         "presets": live_presets(),
+        "environment": {
+            "policy": usual.name,
+            "sharing": usual.sharing.value,
+            "profiling": usual.profiling,
+        },
         "in_force": {"name": policy.name, **values},
     }

@@ -63,7 +63,9 @@ def asked_before(request: Visitor) -> dict[str, Any]:
     """What the simulation asked that the address names, to be changed and asked again."""
     number = numbered(request, "again", 0)
     before = Simulation.objects.defer("figures", "table", "measures").filter(id=number).first()
-    return SimulationForm.initial_of(before) if before else {}
+    if before:
+        return SimulationForm.initial_of(before)
+    return {name: request.GET[name] for name in ("policy", "sharing") if name in request.GET}
 
 
 def describe(simulation: Simulation) -> dict[str, Any]:
