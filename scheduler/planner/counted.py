@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heapreplace
 
+from scheduler.planner.claims import Key
 from scheduler.planner.decisions import Decision, Hold, Place, Plan, Preempt, Why
 from scheduler.planner.memory import Memory
-from scheduler.planner.ordering import Key, Line, rank_in_time
+from scheduler.planner.ordering import Line, rank_in_time
 from scheduler.planner.policy import Backfill, Policy, Push
 from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Job, JobId, Snapshot
@@ -34,9 +35,8 @@ def _started(memory: Memory, policy: Policy, now: float, free: int) -> list[Deci
     strict = policy.backfill is Backfill.NONE
     queue = memory.queue
     turns: Turns | ShiftingTurns
+    queue.rewind()
     if queue.shifting:
-        for one in queue.lines.values():
-            one.at = 0
         turns = ShiftingTurns(queue.lines.values(), policy, now, memory.ledger)
     else:
         turns = Turns(queue)
@@ -48,8 +48,7 @@ def _started(memory: Memory, policy: Policy, now: float, free: int) -> list[Deci
             continue
         decisions.append(Place(job=line.job.id, seats=(), why=STARTS))
         free -= wanted
-        line.at += 1
-        if line.at < len(line.entries):
+        if queue.advance(line):
             turns.again(line)
     return decisions
 
@@ -59,8 +58,9 @@ def _preemptive(memory: Memory, policy: Policy, now: float, capacity: int) -> li
     heap: list[tuple[Key, JobId, Line | None, Job]] = []
     for held in memory.ledger.held.values():
         heap.append((rank_in_time(held.job, policy, now), held.job.id, None, held.job))
-    for line in memory.queue.lines.values():
-        line.at = 0
+    queue = memory.queue
+    queue.rewind()
+    for line in queue.lines.values():
         if line.sizes[0].devices <= capacity:
             key, job = line.entries[0]
             heap.append((key, job.id, line, job))
@@ -78,8 +78,7 @@ def _preemptive(memory: Memory, policy: Policy, now: float, capacity: int) -> li
                 staying.add(id_)
             else:
                 places.append(Place(job=id_, seats=(), why=STARTS))
-                queued.at += 1
-        if queued is not None and fits and queued.at < len(queued.entries):
+        if queued is not None and fits and queue.advance(queued):
             key, following = queued.entries[queued.at]
             heapreplace(heap, (key, following.id, queued, following))
         else:

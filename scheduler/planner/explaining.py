@@ -32,7 +32,7 @@ def never(job: Job, line: Line, draft: Draft) -> Why | None:
     beyond = _over_limit(line, pools, smallest, draft)
     if beyond is not None:
         return beyond
-    return _kept_gone(job, draft) if line.kept else None
+    return _kept_gone(job, draft) if line.claim.kept else None
 
 
 def _nowhere(need: Need, smallest: Size, draft: Draft) -> Why | None:
@@ -126,7 +126,7 @@ def _kept_gone(job: Job, draft: Draft) -> Why | None:
 def not_now(job: Job, line: Line, draft: Draft) -> Why:
     """Why it does not run in this cycle, the dominant reason with its numbers."""
     size = line.sizes[-1]
-    if line.kept:
+    if line.claim.kept:
         return Why(reason=Reason.KEPT_NODE_BUSY, numbers={"node": job.kept_on[0].node})
     refused = _refused(line, draft, size)
     if refused is not None:

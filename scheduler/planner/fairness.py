@@ -11,6 +11,7 @@ from scheduler.planner.reasons import Reason
 from scheduler.planner.snapshot import Quota, Tenant, TenantId
 
 NONE = Quota()
+Share = tuple[float, ...]
 
 
 class Refusal(NamedTuple):
@@ -26,7 +27,7 @@ class Refusal(NamedTuple):
 class Account:
     """A tenant with what it and all below it use, by device kind."""
 
-    __slots__ = ("_share", "neutral", "path", "tenant", "used")
+    __slots__ = ("neutral", "path", "tenant", "used")
 
     def __init__(self, tenant: Tenant) -> None:
         self.tenant = tenant
@@ -35,19 +36,16 @@ class Account:
         """From itself up to the root."""
         self.neutral = not tenant.quotas
         """Whether no quota in its branch says anything."""
-        self._share: float | None = None
 
     def charge(self, kind: str, count: int) -> None:
         """Let it and all above it use so many devices more."""
         for account in self.path:
-            account._share = None
             used = account.used
             used[kind] = used.get(kind, 0) + count
 
     def renew(self, tenant: Tenant) -> None:
         """Take in another decayed usage; quotas and place in the tree are the same."""
         self.tenant = tenant
-        self._share = None
 
     def quota(self, kind: str) -> Quota | None:
         """Its quota of a kind; ``None`` means it has no quota at all, that is no limit."""
@@ -92,19 +90,10 @@ class Account:
         ]
         return min(limits, default=None)
 
-    def share(self, half_life_s: float) -> tuple[float, ...]:
-        """Weighted use from the root down to it: devices now, plus the decayed mean until now."""
-        path = self.path
-        if len(path) == 1:
-            return (self._own_share(half_life_s),)
-        return tuple([account._own_share(half_life_s) for account in reversed(path)])
-
-    def _own_share(self, half_life_s: float) -> float:
-        if self._share is None:
-            tenant = self.tenant
-            used = sum(self.used.values()) + tenant.usage * log(2) / half_life_s
-            self._share = used / max(tenant.weight, 1e-9)
-        return self._share
+    def weighed(self, devices: int, half_life_s: float) -> float:
+        """Weighted use if it has so many devices: these, plus the decayed mean until now."""
+        used = devices + self.tenant.usage * log(2) / half_life_s
+        return used / max(self.tenant.weight, 1e-9)
 
 
 class Accounts:
@@ -116,6 +105,8 @@ class Accounts:
         for account in self.by_id.values():
             account.path = tuple(self._up(account))
             account.neutral = not any(one.tenant.quotas for one in account.path)
+        self.silent = all(account.neutral for account in self.by_id.values())
+        """Whether nobody has a quota."""
         ordered = sorted(self.by_id.values(), key=lambda one: natural(one.tenant.id))
         self.keepers = [
             (account, kind)

@@ -193,7 +193,7 @@ class Memory:
         self.fleet = Fleet(snapshot.nodes)
         self.accounts = Accounts(snapshot.tenants)
         self.ledger = Ledger(self.fleet, self.accounts)
-        self.queue = Queue(policy)
+        self.queue = Queue(policy, silent=not policy.quotas or self.accounts.silent)
         self.tier_by_id = {tier.id: tier for tier in snapshot.tiers}
         self.wishes, self.elastic, self.spare, self.running = set(), {}, {}, 0
         self.ripening, self.expected = [], {}

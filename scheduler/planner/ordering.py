@@ -10,63 +10,50 @@ from bisect import bisect_left, insort
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from scheduler.planner.decisions import Why
-from scheduler.planner.fairness import Account
-from scheduler.planner.fleet import Pool
-from scheduler.planner.needs import Need, Size, need_of, sizes
+from scheduler.planner.claims import Claim, Key, is_kept
+from scheduler.planner.fairness import Account, Share
+from scheduler.planner.ledger import NEVER
+from scheduler.planner.needs import need_of, sizes
 from scheduler.planner.policy import Backfill, Ordering, Policy
-from scheduler.planner.promises import owed, remaining, worked
-from scheduler.planner.snapshot import Job, JobId, Phase, Remedy, Tier
+from scheduler.planner.promises import behind, remaining, worked
+from scheduler.planner.snapshot import Job, JobId, Remedy, Tier
 
-Key = tuple[object, ...]
-NO_SHARE: tuple[float, ...] = ()
 NO_TIER = Tier(id="", rank=0)  # type: ignore[arg-type]
 
 
 SHIFTING = (Ordering.TIERS, Ordering.FAIR)
 """Orderings in which what one is given changes the place of others."""
+SLACK_S = 1.0
+"""So long before a debt begins or reaches the next step a place is worked out anew."""
 
 
-class Moment(NamedTuple):
-    """When a search for a job found nobody to ask: while all of it holds, it finds nobody."""
+class Place(NamedTuple):
+    """Where a job stands in the order of tiers, but for what its tenant uses."""
 
-    epoch: int
-    mark: int
-    job: JobId
+    job: Job
+    until: float
+    """Before this moment it stays so."""
+    first: Key
     short: bool
-    """Whether its promise was being broken."""
-    open: int
-    """The largest size that was open to it, in devices."""
+    """Whether its promise is being broken."""
 
 
 class Line:
     """Waiting jobs that are alike, in order."""
 
-    __slots__ = (
-        "account", "at", "blocked_at", "entries", "helpless", "kinds", "looked_at", "need",
-        "signature", "sizes", "structural", "tier", "where",
-    )  # fmt: skip
+    __slots__ = ("account", "at", "claim", "entries", "need", "place", "signature", "sizes", "tier")
 
-    def __init__(self, signature: Key, job: Job, account: Account | None, tier: Tier) -> None:
+    def __init__(self, signature: Key, claim: Claim, account: Account | None) -> None:
         self.signature = signature
+        self.claim = claim
         self.account = account
-        self.tier = tier
-        self.need: Need = need_of(job)
-        self.sizes: tuple[Size, ...] = sizes(job)
+        self.tier = claim.tier
+        self.need = claim.need
+        self.sizes = claim.sizes
         self.entries: list[tuple[Key, Job]] = []
-        self.kinds: tuple[str, ...] = ()
-        self.where: dict[Pool, int] | None = None
-        """The usable bins that suit it; ``None``: all that have devices of its kinds."""
         self.at = 0
         """How many of its jobs this cycle has placed."""
-        self.blocked_at = -1
-        """The state of the fleet at which its first job found no place."""
-        self.helpless: Moment | None = None
-        """The moment at which its first job found nobody to ask either."""
-        self.looked_at = -1
-        """For which state of the nodes and quotas it is known whether its jobs can ever run."""
-        self.structural: Why | None = None
-        """Why they can never run."""
+        self.place: Place | None = None
 
     @property
     def job(self) -> Job:
@@ -74,18 +61,22 @@ class Line:
         return self.entries[self.at][1]
 
     @property
-    def kept(self) -> bool:
-        """Whether its job must come back to where it was frozen."""
-        return bool(self.entries) and _kept(self.entries[0][1])
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of devices that suit it."""
+        return self.claim.kinds
 
 
 class Queue:
     """All lines. What a line is depends on the policy: what it ignores does not part jobs."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, *, silent: bool) -> None:
         self.policy = policy
+        self.silent = silent
+        """Whether no quota says anything: then it does not matter to a claim whose it is."""
+        self.claims: dict[Key, Claim] = {}
         self.lines: dict[Key, Line] = {}
         self.places: dict[JobId, tuple[Line, Key]] = {}
+        self._advanced: list[Line] = []
         self.shifting = policy.ordering in SHIFTING
         self.ordered: list[tuple[Key, Line]] = []
         """The lines by the first of their jobs, unless their order shifts."""
@@ -121,8 +112,23 @@ class Queue:
         del line.entries[bisect_left(line.entries, (key,))]
         if not line.entries:
             del self.lines[line.signature]
+            del line.claim.lines[line]
+            if not line.claim.lines:
+                del self.claims[line.claim.signature]
         if key == first:
             self._reorder(line, first)
+
+    def advance(self, line: Line) -> bool:
+        """Let the next job of a line have its turn in this cycle; false if there is none."""
+        line.at += 1
+        self._advanced.append(line)
+        return line.at < len(line.entries)
+
+    def rewind(self) -> None:
+        """Begin a cycle: it is the turn of the first job of each line."""
+        for line in self._advanced:
+            line.at = 0
+        self._advanced.clear()
 
     def _reorder(self, line: Line, first: Key | None) -> None:
         """Put a line in its place whose first job was another until now, or of which it is new."""
@@ -137,8 +143,20 @@ class Queue:
         signature = self._signature(job)
         line = self.lines.get(signature)
         if line is None:
-            line = self.lines[signature] = Line(signature, job, account, tier)
+            claim = self._claim(job, account, tier)
+            line = self.lines[signature] = Line(signature, claim, account)
+            claim.lines[line] = None
         return line
+
+    def _claim(self, job: Job, account: Account | None, tier: Tier) -> Claim:
+        kept = job.id if is_kept(job) else ""
+        whose = account is not None if self.silent else account
+        need, legal = need_of(job), sizes(job)
+        signature = (tier.id, whose, need, legal, job.asked_devices, kept)
+        claim = self.claims.get(signature)
+        if claim is None:
+            claim = self.claims[signature] = Claim(signature, tier, need, legal, kept=bool(kept))
+        return claim
 
     def _signature(self, job: Job) -> Key:
         policy = self.policy
@@ -157,10 +175,6 @@ class Queue:
             # Debts of jobs that ran before grow at different speeds: each stands alone.
             return (*shape, job.id)
         return shape
-
-
-def _kept(job: Job) -> bool:
-    return job.remedy is Remedy.PAUSE and bool(job.kept_on) and job.phase is Phase.WAITING
 
 
 def age(job: Job, policy: Policy) -> Key:
@@ -189,20 +203,32 @@ def rank_in_time(job: Job, policy: Policy, now: float) -> Key:
     return age(job, policy)
 
 
-def standing(line: Line, policy: Policy, now: float) -> Key:
+def standing(line: Line, policy: Policy, now: float, share: Share) -> Key:
     """The place of a line among all lines at this moment: that of the job whose turn it is."""
     key, job = line.entries[line.at]
-    account = line.account
     if policy.ordering is Ordering.FAIR:
-        return (account.share(policy.half_life_s) if account else (), key)
+        return (share, key)
     if policy.ordering is not Ordering.TIERS:
         return key
-    entitled, share = False, NO_SHARE
-    if account is not None:
-        share = account.share(policy.half_life_s)
-        if not account.neutral:
-            count = line.sizes[0].devices
-            entitled = any(account.entitled(kind, count) for kind in line.kinds)
+    place = line.place
+    if place is None or place.job is not job or now >= place.until:
+        place = _place(line, job, policy, now)
+    return (*place.first, share, key)
+
+
+def _place(line: Line, job: Job, policy: Policy, now: float) -> Place:
+    """Work out the place of a line, but for what its tenant uses."""
+    account, entitled, until = line.account, False, NEVER
+    if account is not None and not account.neutral:
+        count, until = line.sizes[0].devices, now
+        entitled = any(account.entitled(kind, count) for kind in line.kinds)
     rank, promise = (line.tier.rank, line.tier.promise) if policy.tiers else (0, 0.0)
-    step = owed(job, promise, now) // policy.owed_step_s if promise > 0 else 0.0
-    return (not entitled, -rank, -job.priority, -step, share, key)
+    debt = behind(job, promise, now) if promise > 0 else 0.0
+    step = max(0.0, debt) // policy.owed_step_s
+    if promise > 0:
+        # While it waits, what it is owed grows by its promise each second.
+        left = (step + 1) * policy.owed_step_s - debt if debt > 0 else -debt
+        until = min(until, now + left / promise - SLACK_S)
+    first = (not entitled, -rank, -job.priority, -step)
+    line.place = place = Place(job, until, first, debt > 0)
+    return place

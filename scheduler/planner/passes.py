@@ -4,25 +4,36 @@ from __future__ import annotations
 
 import gc
 
+from scheduler.planner.claims import Claim
 from scheduler.planner.counted import counted
 from scheduler.planner.decisions import Decision, Hold, Plan, Why
 from scheduler.planner.defragmentation import tidy_up
 from scheduler.planner.draft import MOST_PLACES, Draft
 from scheduler.planner.elasticity import grow, shrink_for
-from scheduler.planner.explaining import MOST_KNOWN, never, not_now
+from scheduler.planner.explaining import not_now
 from scheduler.planner.fairness import Account
 from scheduler.planner.ledger import NEVER
 from scheduler.planner.memory import Memory
 from scheduler.planner.migration import clear_out, come_back, grant_wishes, make_gap
 from scheduler.planner.needs import Size
-from scheduler.planner.ordering import Line, Moment
-from scheduler.planner.policy import Backfill, Ordering, Policy, Push
+from scheduler.planner.ordering import Line
+from scheduler.planner.policy import Backfill, Policy
 from scheduler.planner.preemption import push_off, spare
-from scheduler.planner.promises import owed
-from scheduler.planner.reach import out_of_reach
 from scheduler.planner.reasons import Reason
+from scheduler.planner.refusals import (
+    begin,
+    known_helpless,
+    limited,
+    look,
+    moment,
+    open_to,
+    passed_over,
+    patient,
+    refused_to_all,
+    starve,
+)
 from scheduler.planner.snapshot import Job, Snapshot
-from scheduler.planner.turns import ShiftingTurns, Turns
+from scheduler.planner.turns import ShiftingTurns
 
 
 def plan(snapshot: Snapshot, policy: Policy, memory: Memory | None = None) -> Plan:
@@ -83,72 +94,47 @@ def use_what_is_left(draft: Draft) -> None:
 
 def admit(draft: Draft) -> dict[Line, Why | None]:
     """Go through the lines in order; answers why each line stands still (``None``: find out)."""
-    policy = draft.policy
+    policy, queue = draft.policy, draft.memory.queue
     strict = policy.backfill is Backfill.NONE
-    if not policy.explain and _still(draft):
-        return {}
+    queue.rewind()
     stopped: dict[Line, Why | None] = {}
-    turns, ground = _turns(draft), draft.memory.ground
+    turns = begin(draft)
+    if turns is None:
+        return stopped
     muted = draft.memory.loosened if _mute(draft) else None
     ahead: dict[Account | None, Job] = {}
+    refused: dict[Claim, int] = {}
     while (line := turns.next()) is not None:
-        if line.blocked_at == muted:
+        claim = line.claim
+        if claim.blocked_at == muted:
             continue
-        if line.looked_at != ground:
-            _look(line, draft)
-        if line.structural is not None:
-            stopped[line] = line.structural
+        if refused.get(claim) == draft.ledger.mark and passed_over(line, draft):
+            continue
+        look(claim, draft)
+        if claim.structural is not None:
+            stopped[line] = claim.structural
         elif first := strict and (ahead.get(None) or ahead.get(line.account)):
             stopped[line] = Why(reason=Reason.BEHIND, numbers={"ahead": first.id})
         elif serve(line, draft):
-            line.at += 1
-            if line.at < len(line.entries):
+            if isinstance(turns, ShiftingTurns):
+                turns.given(line.account, draft.ledger.held[line.job.id].count)
+                if turns.left_out and (draft.leaving or draft.moved):
+                    starve({over.claim: None for over in turns.recall()}, draft)
+            if queue.advance(line):
                 turns.again(line)
         else:
             stopped[line] = None
+            if not (strict or policy.explain) and refused_to_all(claim, draft):
+                refused[claim] = draft.ledger.mark
             if strict:
                 # One whom its quota holds back holds back its own tenant only.
-                limited = _refused(line, draft)
-                ahead.setdefault(line.account if limited else None, line.job)
-                if not limited and not policy.explain:
+                own = limited(line, draft)
+                ahead.setdefault(line.account if own else None, line.job)
+                if not own and not policy.explain:
                     break
+    if isinstance(turns, ShiftingTurns):
+        starve(turns.left_out, draft)
     return stopped
-
-
-def _still(draft: Draft) -> bool:
-    """Whether nobody can be served whatever the order is, and nobody waits for an answer."""
-    policy, memory = draft.policy, draft.memory
-    remedies = policy.preemption or policy.migration or policy.elasticity
-    if not remedies or draft.leaving or draft.moved:
-        return False
-    waiting: list[Line] = []
-    for line in memory.queue.lines.values():
-        line.at = 0
-        if line.looked_at != memory.ground:
-            _look(line, draft)
-        if line.structural is None:
-            if not known_helpless(line, draft):
-                if not out_of_reach(line, draft):
-                    return False
-                line.helpless = _moment(line, draft, line.sizes[0].devices)
-            waiting.append(line)
-    if memory.elastic:
-        for line in waiting:
-            if not _refused(line, draft):
-                draft.hungry.update(line.kinds)
-    return True
-
-
-def _turns(draft: Draft) -> Turns | ShiftingTurns:
-    """The lines in order."""
-    queue, ground = draft.memory.queue, draft.memory.ground
-    if not queue.shifting:
-        return Turns(queue)
-    for line in queue.lines.values():
-        line.at = 0
-        if line.looked_at != ground:
-            _look(line, draft)
-    return ShiftingTurns(queue.lines.values(), draft.policy, draft.now, draft.ledger)
 
 
 def _mute(draft: Draft) -> bool:
@@ -162,34 +148,21 @@ def _mute(draft: Draft) -> bool:
     )
 
 
-def _look(line: Line, draft: Draft) -> None:
-    """Work out once per fleet which kinds and bins suit a line, and whether it can ever run."""
-    memory = draft.memory
-    line.looked_at = memory.ground
-    known = memory.suiting.get(line.need)
-    if known is None:
-        if len(memory.suiting) >= MOST_KNOWN:
-            memory.suiting.clear()
-        known = memory.suiting[line.need] = draft.fleet.suited(line.need)
-    line.kinds, line.where = known
-    line.structural = never(line.entries[0][1], line, draft)
-
-
 def serve(line: Line, draft: Draft) -> bool:
     """Place the job whose turn it is, by the gentlest remedy that works."""
     job, policy, memory = line.job, draft.policy, draft.memory
     if known_helpless(line, draft):
         return _stand(line, job, draft, worked=False)
     # Whoever leaves or moves in this plan may leave room over.
-    blocked = line.blocked_at == memory.loosened and not (draft.leaving or draft.moved)
-    open_ = _open(line, job, draft) if draft.reserved else line.sizes[0].devices
+    blocked = line.claim.blocked_at == memory.loosened and not (draft.leaving or draft.moved)
+    open_ = open_to(line, job, draft) if draft.reserved else line.sizes[0].devices
     if not open_:
         if policy.explain and not blocked:
             _but_for_reservations(line, job, draft)
         return False
     if blocked and not (policy.preemption or policy.migration or policy.elasticity):
         return _stand(line, job, draft, worked=False)
-    if line.kept:
+    if line.claim.kept:
         return come_back(job, draft)
     fit = None if blocked else draft.fit(job, line.need, wanted_sizes(job, line))
     if fit is not None:
@@ -201,65 +174,15 @@ def serve(line: Line, draft: Draft) -> bool:
     if (hindered or draft.places) and not blocked and _but_for_reservations(line, job, draft):
         # Nobody is disturbed for one that only has to wait for its turn.
         return _stand(line, job, draft, worked=False)
-    line.blocked_at = memory.loosened
+    line.claim.blocked_at = memory.loosened
     worked = (
         (policy.elasticity and shrink_for(line, job, draft))
         or (policy.migration and make_gap(line, job, draft))
         or (policy.preemption and push_off(line, job, draft))
     )
     if not worked:
-        line.helpless = _moment(line, draft, open_)
+        line.claim.helpless = moment(line, draft, open_)
     return _stand(line, job, draft, worked=worked)
-
-
-def _open(line: Line, job: Job, draft: Draft) -> int:
-    """The largest size that reservations leave a job, in devices; 0 if they leave it none.
-
-    1 if there are several kinds, of which they may leave it some.
-    """
-    if len(line.kinds) > 1:
-        return int(any(draft.passes(job, kind, line.sizes[-1].devices) for kind in line.kinds))
-    kind, least = line.kinds[0], line.sizes[-1].devices
-    if kind not in draft.reserved:
-        return line.sizes[0].devices
-    if not draft.passes(job, kind, least):
-        return 0
-    larger = (one.devices for one in line.sizes[:-1] if draft.passes(job, kind, one.devices))
-    return next(larger, least)
-
-
-def _moment(line: Line, draft: Draft, open_: int) -> Moment | None:
-    """What a search for others to ask depends on; ``None``: on what is not told here."""
-    policy, several = draft.policy, len(line.kinds) > 1
-    if policy.preemption and policy.push is Push.ORDER and policy.ordering is Ordering.LAS:
-        return None
-    if several and draft.reserved:
-        return None
-    return Moment(draft.memory.epoch, draft.ledger.mark, line.job.id, _short(line, draft), open_)
-
-
-def _short(line: Line, draft: Draft) -> bool:
-    """Whether its promise gives the job of a line a right; once it does, it goes on doing so."""
-    policy = draft.policy
-    promise = line.tier.promise if policy.promises and policy.tiers else 0.0
-    return promise > 0 and owed(line.job, promise, draft.now) > 0
-
-
-def known_helpless(line: Line, draft: Draft) -> bool:
-    """Whether nothing changed since its job found neither room nor anybody to ask.
-
-    Reservations may have come since: they only take away sizes, each of which was tried by itself.
-    With several kinds of devices they may send a search elsewhere.
-    """
-    known = line.helpless
-    if known is None or known.epoch != draft.memory.epoch or known.mark != draft.ledger.mark:
-        return False
-    job = line.job
-    if known.job != job.id or not (known.short or not _short(line, draft)):
-        return False
-    if known.open == line.sizes[0].devices:
-        return not draft.reserved or len(line.kinds) == 1
-    return bool(draft.reserved) and 0 < _open(line, job, draft) <= known.open
 
 
 def _but_for_reservations(line: Line, job: Job, draft: Draft) -> bool:
@@ -278,23 +201,14 @@ def _but_for_reservations(line: Line, job: Job, draft: Draft) -> bool:
     return True
 
 
-def _refused(line: Line, draft: Draft) -> bool:
-    """Whether the quota of its tenant holds a line back."""
-    return draft.refusal(line.account, line.kinds[0], line.sizes[-1].devices) is not None
-
-
 def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
     """What a job that found no place means for those behind it."""
     if worked:
         return True
-    if _refused(line, draft):
+    if limited(line, draft):
         return False
-    policy = draft.policy
     draft.hungry.update(line.kinds)
-    patient = policy.backfill is Backfill.EASY or (
-        policy.backfill is Backfill.SKIP and draft.now - job.waiting_since > policy.patience_s
-    )
-    if patient and len(line.kinds) == 1 and not line.kept:
+    if len(line.kinds) == 1 and not line.claim.kept and patient(job, draft):
         _reserve(line, job, draft)
     return False
 
@@ -302,7 +216,7 @@ def _stand(line: Line, job: Job, draft: Draft, *, worked: bool) -> bool:
 def _reserve(line: Line, job: Job, draft: Draft) -> None:
     """Keep devices for a job: by counting, or the nodes themselves where only some suit it."""
     kind, least = line.kinds[0], line.sizes[-1].devices
-    where = line.where
+    where = line.claim.where
     if where is None:
         if kind not in draft.reserved:
             draft.reserve(job, kind, least)

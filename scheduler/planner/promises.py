@@ -31,11 +31,14 @@ def fraction(job: Job, now: float) -> float:
     return delivered(job, now) / due if due > 0 else 1.0
 
 
+def behind(job: Job, promise: float, now: float) -> float:
+    """Seconds at full size that it has had less than promised; below 0 if it has had more."""
+    return (promise * entitled(job, now) - delivered(job, now)) / job.devices
+
+
 def owed(job: Job, promise: float, now: float) -> float:
     """Seconds at full size that the promise is behind; 0 if it is kept."""
-    if promise <= 0:
-        return 0.0
-    return max(0.0, promise * entitled(job, now) - delivered(job, now)) / job.devices
+    return max(0.0, behind(job, promise, now)) if promise > 0 else 0.0
 
 
 def worked(job: Job, now: float) -> float:

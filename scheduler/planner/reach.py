@@ -12,11 +12,11 @@ from scheduler.planner.policy import Push
 
 def out_of_reach(line: Line, draft: Draft) -> bool:
     """Whether the first of a line finds no room, whoever shrinks, moves aside or leaves."""
-    if line.kept:
+    if line.claim.kept:
         return False
     policy = draft.policy
     least, free = line.sizes[-1].devices, _free(line, draft)
-    if free >= least and line.blocked_at != draft.memory.loosened:
+    if free >= least and line.claim.blocked_at != draft.memory.loosened:
         return False
     if policy.migration and free >= line.sizes[0].devices:
         return False

@@ -24,6 +24,11 @@ EXACT = 14
 """With so few candidates for a gang all smaller sets are tried."""
 
 
+Price = tuple[int, int, float, tuple[tuple[int, str], ...]]
+"""How many go, the highest rank among them, device-seconds lost, their ids."""
+Found = tuple[Price, list[Held]]
+
+
 class Right(Protocol):
     """Who asks others to go, and by which right."""
 
@@ -41,17 +46,18 @@ class Search:
         self.need = need
         self.size = size
         self.index = index
+        self._prices: dict[JobId, Price] = {}
 
     def one_bin(self, pools: Sequence[Pool]) -> list[Held] | None:
         """The fewest victims on one node; first where a single one is enough."""
         wanted = self.size.devices
         small = sum(len(pool.bins) for pool in pools) <= 64
-        best: tuple[tuple[object, ...], list[Held]] | None = None
+        best: Found | None = None
         weighed = 0
         for single in (True, False):
             for bin_ in self._bins(pools, wanted, single=single):
-                found = self._fewest(bin_, wanted)
-                if found is not None and (best is None or found[0] < best[0]):
+                found = self._fewest(bin_, wanted, best[0] if best else None)
+                if found is not None:
                     best = found
                 weighed += 1
                 if not small and weighed >= (BINS_WEIGHED if best else 16 * BINS_WEIGHED):
@@ -101,30 +107,37 @@ class Search:
                 break
         return found
 
-    def _fewest(self, bin_: Bin, wanted: int) -> tuple[tuple[object, ...], list[Held]] | None:
-        """The smallest set on a bin that leaves ``wanted`` devices free, the cheapest of those."""
+    def _fewest(self, bin_: Bin, wanted: int, known: Price | None = None) -> Found | None:
+        """The smallest set on a bin that leaves ``wanted`` devices free, the cheapest of those.
+
+        With ``known`` only one that is better than that.
+        """
         here, mask = self.index.on(bin_), bin_.free
         for held in here:
             mask |= held_on(held, bin_)
         if mask.bit_count() < wanted:
             return None
+        right = self.pusher.right
         able, mask = [], bin_.free
         for held in here:
-            if self.pusher.right(held) is not None:
-                able.append(held)
-                mask |= held_on(held, bin_)
+            if right(held) is not None:
+                part = held_on(held, bin_)
+                able.append((-part.bit_count(), self._price_of(held), held))
+                mask |= part
         if mask.bit_count() < wanted:
             return None
-        able.sort(key=lambda held: (-held_on(held, bin_).bit_count(), self._price([held])))
-        if len(able) > 12:
-            able = able[:12]
-        for count in range(1, len(able) + 1):
-            best: tuple[tuple[object, ...], list[Held]] | None = None
-            for chosen in combinations(able, count):
-                if self._room(bin_, chosen) < self.size.groups:
+        able.sort(key=_by_devices)
+        candidates = [held for _, _, held in able[:12]]
+        for count in range(1, len(candidates) + 1):
+            if known is not None and count > known[0]:
+                return None
+            best: Found | None = None
+            for chosen in combinations(candidates, count):
+                price = self._price(chosen)
+                least = known if best is None else best[0]
+                if least is not None and not price < least:
                     continue
-                price = (count, *self._price(chosen))
-                if best is None or price < best[0]:
+                if self._room(bin_, chosen) >= self.size.groups:
                     best = (price, list(chosen))
             if best is not None:
                 return best
@@ -155,12 +168,25 @@ class Search:
         host.memory -= memory
         return room
 
-    def _price(self, chosen: Sequence[Held]) -> tuple[object, ...]:
-        draft = self.draft
+    def _price_of(self, held: Held) -> Price:
+        """How many go, the highest tier among them, what is lost by it, and who they are."""
+        price = self._prices.get(held.job.id)
+        if price is None:
+            draft, job = self.draft, held.job
+            lost = loss(job, draft.policy, draft.now)
+            price = (1, draft.tier(job).rank, lost, (natural(job.id),))
+            self._prices[job.id] = price
+        return price
+
+    def _price(self, chosen: Sequence[Held]) -> Price:
+        if len(chosen) == 1:
+            return self._price_of(chosen[0])
+        prices = [self._price_of(held) for held in chosen]
         return (
-            max(draft.tier(held.job).rank for held in chosen),
-            sum(loss(held.job, draft.policy, draft.now) for held in chosen),
-            sorted(natural(held.job.id) for held in chosen),
+            len(chosen),
+            max([rank for _, rank, _, _ in prices]),
+            sum([lost for _, _, lost, _ in prices]),
+            tuple(sorted([ids[0] for _, _, _, ids in prices])),
         )
 
     def several_bins(self, pools: Sequence[Pool]) -> list[Held] | None:
@@ -283,7 +309,7 @@ class Search:
                     there.setdefault(part.bin, []).append(held)
         slack = self._gain(chosen, masks) - short
         kept = []
-        for held in sorted(chosen, key=lambda held: self._price([held]), reverse=True):
+        for held in sorted(chosen, key=self._price_of, reverse=True):
             bins = [part.bin for part in held.parts if part.bin in there]
             lost = 0
             for bin_ in bins:
@@ -317,6 +343,10 @@ class Search:
             if fitting:
                 return min(fitting, key=self._price)
         return chosen
+
+
+def _by_devices(one: tuple[int, Price, Held]) -> tuple[int, Price]:
+    return one[:2]
 
 
 def _some(pool: Pool, mask: int, most: int) -> list[Bin]:

@@ -11,7 +11,7 @@ from scheduler.planner import plan
 from scheduler.planner.invariants import check
 from tests.planner.strategies import a_policy, a_snapshot
 from tests.planner.test_life import a_life, a_quiet_life
-from tests.planner.test_properties import mixed, recall, settle
+from tests.planner.test_properties import mixed, recall, settle, unanswered
 
 
 def one(seed: int) -> None:
@@ -28,6 +28,7 @@ def one(seed: int) -> None:
         recall(snapshot, policy, seed)
     else:
         a_life(seed, policy, steps=12)
+    unanswered(snapshot, policy, seed // 3)
     if seed % 2:
         a_quiet_life(seed, policy, steps=6)
 

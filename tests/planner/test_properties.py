@@ -59,6 +59,27 @@ def settle(snapshot: Snapshot, policy: Policy) -> Snapshot:
 
 @quick
 @given(snapshots, policies, seeds)
+def test_answers_to_those_who_wait_change_nothing(
+    snapshot: Snapshot, policy: Policy, seed: int
+) -> None:
+    unanswered(snapshot, policy, seed)
+
+
+def unanswered(snapshot: Snapshot, policy: Policy, seed: int) -> None:
+    """With and without holds the same is done, also where no quota parts the tenants."""
+    if seed % 2:
+        tenants = tuple(replace(each, quotas={}) for each in snapshot.tenants)
+        snapshot = replace(snapshot, tenants=tenants)
+    for _ in range(3):
+        told = plan(snapshot, replace(policy, explain=True))
+        acts = tuple(each for each in told if not isinstance(each, Hold))
+        assert plan(snapshot, replace(policy, explain=False)) == acts
+        after = enacted(snapshot, acts)
+        snapshot = replace(after, now=after.now + 400.0 * (1 + seed % 20))
+
+
+@quick
+@given(snapshots, policies, seeds)
 def test_a_plan_does_not_depend_on_what_is_remembered(
     snapshot: Snapshot, policy: Policy, seed: int
 ) -> None:

@@ -18,11 +18,11 @@ def memory_of(jobs: list[Job], policy: Policy) -> Memory:
 
 def order(memory: Memory) -> list[str]:
     """The jobs in the order of their turns, each served at once."""
+    memory.queue.rewind()
     turns, found = Turns(memory.queue), []
     while (line := turns.next()) is not None:
         found.append(str(line.job.id))
-        line.at += 1
-        if line.at < len(line.entries):
+        if memory.queue.advance(line):
             turns.again(line)
     return found
 
