@@ -189,7 +189,7 @@ def open_output(replica: Replica) -> None:
     """Send what it prints from now on, or go on sending after the agent was restarted."""
     fact, marks = replica.record.fact, replica.record.marks
     path = replica.node.workspaces.output(replica.key)
-    replica.node.outputs.open(replica.key, fact.job, fact.rank, path, marks)
+    replica.node.outputs.open(replica.key, fact.job, fact.rank, path, marks, epoch=fact.epoch)
 
 
 def _empty(*folders: Path) -> None:

@@ -33,12 +33,14 @@ from agents.protocol import (
 from agents.record import Record, key_of, new_record, owner_of
 from agents.replica import Replica
 from agents.telemetry import Meter, tell_telemetry
+from agents.waiting import either
 
 log = logging.getLogger("tidepool.agent")
 
 TIDY_S = 10.0
 """Seconds between two looks at the images that are kept on the node."""
 PROBE_S = 10.0
+CATCH_UP_S = 2.0
 """Seconds between two looks at the health of the devices."""
 
 
@@ -225,10 +227,18 @@ class Agent:
     async def talk(self, send: Send) -> None:
         """Send facts, output and telemetry over one link."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.node.board.tell(send))
+            group.create_task(self._tell_facts(send))
             group.create_task(self.node.outputs.pump(send))
             group.create_task(tell_telemetry(Meter(self.node), self._holding, send))
             group.create_task(self._tell_sickness(send))
+
+    async def _tell_facts(self, send: Send) -> None:
+        """First what was printed: one that is told stored goes on elsewhere where its output ends.
+
+        A flood is not waited for.
+        """
+        await either(self.node.outputs.caught_up, CATCH_UP_S)
+        await self.node.board.tell(send)
 
     async def _tell_sickness(self, send: Send) -> None:
         """Say hello again when a device has fallen ill or come back."""

@@ -38,12 +38,16 @@ class Outputs:
         self._told = True
         """Whether the kernel tells of writes to all that is open."""
         self._linked = False
+        self.caught_up = asyncio.Event()
+        """Since the link is up, all that was there has been sent once."""
 
-    def open(self, key: str, job: int, rank: int, path: Path, marks: Marks) -> None:
+    def open(
+        self, key: str, job: int, rank: int, path: Path, marks: Marks, *, epoch: int = 0
+    ) -> None:
         """Begin to send a placement's output, where the portal's count stands."""
         if key in self._streams:
             return
-        stream = self._streams[key] = Stream(job, rank, path, marks)
+        stream = self._streams[key] = Stream(job, rank, path, marks, epoch)
         stream.rewind(self._held.get((job, rank), 0))
         self._watch(stream)
         self._wake.set()
@@ -95,10 +99,12 @@ class Outputs:
                 self._hurry.clear()
                 while await self._round(send):
                     pass
+                self.caught_up.set()
                 await either(self._hurry, GAP_S)
                 await either(self._wake, self._patience())
         finally:
             self._linked = False
+            self.caught_up.clear()
             self._writes.close()
             self._writes = None
 
@@ -127,7 +133,15 @@ class Outputs:
             if data:
                 stream.sent = at + len(data)
                 busy = True
-                await send(Output(job=stream.job, rank=stream.rank, offset=at, data=data))
+                await send(
+                    Output(
+                        job=stream.job,
+                        rank=stream.rank,
+                        epoch=stream.epoch,
+                        offset=at,
+                        data=data,
+                    )
+                )
         return busy
 
     def _skip(self, key: str, stream: Stream, *, ended: bool = False) -> None:

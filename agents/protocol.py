@@ -319,6 +319,8 @@ class Output(Struct, tag="output"):
     offset: int
     """Where in the whole output of this replica it belongs, over all its placements."""
     data: bytes
+    epoch: int = 0
+    """Of the placement that printed it: one that was superseded has nothing to say any more."""
 
 
 class OutputHeld(Struct, tag="held"):

@@ -28,9 +28,10 @@ KEPT = 1 << 20
 class Stream:
     """How far one placement's output was sent; offsets are in the whole output by default."""
 
-    def __init__(self, job: int, rank: int, path: Path, marks: Marks) -> None:
+    def __init__(self, job: int, rank: int, path: Path, marks: Marks, epoch: int = 0) -> None:
         self.job = job
         self.rank = rank
+        self.epoch = epoch
         self.path = path
         self.marks = [(int(at), int(whole)) for at, whole in marks]
         self.sent = self.marks[0][1]

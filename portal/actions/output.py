@@ -7,7 +7,9 @@ from pathlib import Path
 
 from django.conf import settings
 
+from portal.choices import PlacementState
 from portal.events import OutputEvent, send
+from portal.models import PlacedReplica, Placement
 
 LIMIT = 256 * 1024 * 1024
 """Bytes of output kept a rank; what comes after is dropped, and the last line says so."""
@@ -27,6 +29,19 @@ def output_size(job: int, rank: int) -> int:
         return path_of(job, rank).stat().st_size
     except FileNotFoundError:
         return 0
+
+
+def may_print(node: int, job: int, rank: int, epoch: int) -> bool:
+    """Whether a node speaks for a rank: it was placed there, and has not begun anew since.
+
+    What a lost node still holds would be taken for the output of the placement that took over.
+    ``epoch`` 0 is of an agent that does not say.
+    """
+    seats = PlacedReplica.objects.filter(node_id=node, placement__job_id=job, rank=rank)
+    if not epoch:
+        return seats.exists()
+    later = Placement.objects.filter(job_id=job, epoch__gt=epoch).exclude(state=PlacementState.HELD)
+    return seats.filter(placement__epoch=epoch).exists() and not later.exists()
 
 
 def append_output(job: int, rank: int, offset: int, data: bytes) -> int:

@@ -33,14 +33,16 @@ from portal import telemetry
 from portal.actions.desired import desired_state
 from portal.actions.facts import accept_facts
 from portal.actions.linking import HEARD_EVERY_S, LEASE_S, heard, hello, output_held, unplugged
-from portal.actions.output import append_output
+from portal.actions.output import append_output, may_print
 from portal.actions.tokens import digest
 from portal.consumers.hints import Hints
 from portal.events import UseEvent, send
-from portal.models import Node, PlacedReplica
+from portal.models import Node
 
 log = logging.getLogger(__name__)
 
+KNOWN_S = 1.0
+"""How long it is taken for granted that a node speaks for a rank."""
 UNAUTHORISED, SUPERSEDED, MALFORMED = 4401, 4409, 4400
 
 
@@ -71,10 +73,6 @@ def node_of(token: str) -> Node | None:
 
 def desired_number(node: int) -> int:
     return Node.objects.values_list("desired_number", flat=True).get(pk=node)
-
-
-def was_placed(node: int, job: int, rank: int) -> bool:
-    return PlacedReplica.objects.filter(node_id=node, placement__job_id=job, rank=rank).exists()
 
 
 def note_use(node: str, told: Telemetry) -> None:
@@ -144,7 +142,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
         self.node = node
         self.fresh = asyncio.Event()
         self.reported = Reports()
-        self.known: set[tuple[int, int]] = set()
+        self.known: dict[tuple[int, int, int], float] = {}
         await self.accept(subprotocol=SUBPROTOCOL)
         hints = Hints(node.id, fresh=self.fresh.set, superseded=self._give_way)
         for work in (hints.listen(), self._keep_sending(), self._keep_accepting()):
@@ -228,11 +226,8 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 self.reported.add(message)
             case Telemetry():
                 await in_thread(note_use, self.node.name, message)
-            case Output(job=job, rank=rank):
-                if not await self._runs(job, rank):
-                    return
-                held = await in_thread(append_output, job, rank, message.offset, message.data)
-                await self.tell(OutputHeld(job=job, rank=rank, offset=held))
+            case Output():
+                await self._keep(message)
 
     async def _greet(self, message: Hello) -> None:
         assert self.node is not None
@@ -259,14 +254,16 @@ class AgentConsumer(AsyncWebsocketConsumer):
                 await asyncio.sleep(0.2)
         await self._sign_of_life()
 
-    async def _runs(self, job: int, rank: int) -> bool:
-        """Whether a replica was ever placed here: a node speaks for no other node's jobs."""
+    async def _keep(self, piece: Output) -> None:
+        """Keep what a replica printed, if it is this node that speaks for it."""
         assert self.node is not None
-        if (job, rank) not in self.known:
-            if not await in_thread(was_placed, self.node.id, job, rank):
-                return False
-            self.known.add((job, rank))
-        return True
+        seat = (piece.job, piece.rank, piece.epoch)
+        if time.monotonic() - self.known.get(seat, 0.0) > KNOWN_S:
+            if not await in_thread(may_print, self.node.id, *seat):
+                return
+            self.known[seat] = time.monotonic()
+        held = await in_thread(append_output, piece.job, piece.rank, piece.offset, piece.data)
+        await self.tell(OutputHeld(job=piece.job, rank=piece.rank, offset=held))
 
     async def _sign_of_life(self) -> None:
         assert self.node is not None

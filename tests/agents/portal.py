@@ -58,6 +58,8 @@ class Portal:
         self.prefetched: list[str] = []
         self.hellos: list[Hello] = []
         self.facts: dict[tuple[int, int, int], ReplicaFact] = {}
+        self.held_at: dict[State, int] = {}
+        """Bytes of output that were here when job 1 was first told to be so."""
         self.history: list[ReplicaFact] = []
         self.output: dict[tuple[int, int], bytes] = {}
         self.telemetry: list[Telemetry] = []
@@ -148,6 +150,8 @@ class Portal:
             case Facts():
                 self.facts = {(f.job, f.rank, f.epoch): f for f in message.replicas}
                 self.history.extend(message.replicas)
+                for fact in message.replicas:
+                    self.held_at.setdefault(fact.state, len(self.output.get((1, 0), b"")))
                 self.prefetched = message.prefetched
             case Output():
                 await self._keep(socket, message)

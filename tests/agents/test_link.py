@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from agents.lifecycle import Stage
 from agents.link import BAD_FRAMES
 from agents.protocol import DesiredState, State, encode
 from tests.agents.conftest import Begin
-from tests.agents.portal import Portal, wish
+from tests.agents.portal import PATIENCE_S, Portal, wish
 
 pytestmark = pytest.mark.asyncio
 
@@ -112,3 +113,25 @@ async def test_a_flood_of_output_starves_nothing(
     await portal.until(lambda: portal.output[1, 0].endswith(b"the end\n"))
     assert len(portal.output[1, 0]) < 20_000_000
     assert b"tidepool left out" in portal.output[1, 0]
+
+
+async def test_what_was_printed_while_the_portal_was_away_comes_before_what_became_of_it(
+    portal: Portal, begin: Begin, tmp_path: Path
+) -> None:
+    running = begin(driver="process")
+    await portal.linked()
+    go, lines = tmp_path / "go", 3000
+    script = f"while [ ! -e {go} ]; do sleep 0.01; done; seq {lines}"
+    await portal.want(wish(1, "sh", "-c", script))
+    await portal.fact(State.RUNNING)
+    await portal.close()
+    go.touch()
+    (replica,) = running.agent.replicas.values()
+    async with asyncio.timeout(PATIENCE_S):
+        while replica.record.stage is not Stage.EXITED:
+            await asyncio.sleep(0.01)
+    await portal.open()
+    await portal.fact(State.EXITED)
+    printed = "".join(f"{number}\n" for number in range(1, lines + 1))
+    assert portal.held_at[State.EXITED] == len(printed)
+    assert portal.output[1, 0] == printed.encode()

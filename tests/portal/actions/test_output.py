@@ -8,7 +8,18 @@ from typing import Any
 import pytest
 
 from portal.actions import output
-from portal.actions.output import append_output, output_size, path_of, read_output
+from portal.actions.output import (
+    append_output,
+    may_print,
+    output_size,
+    path_of,
+    read_output,
+)
+from portal.actions.steering import migrate_job
+from tests.live.conftest import town
+from tests.live.puppets import Town
+
+__all__ = ["town"]
 
 
 @pytest.fixture(autouse=True)
@@ -37,3 +48,20 @@ def test_a_flood_is_cut_with_a_notice_and_its_sender_is_not_stopped(
     assert append_output(1, 0, 0, b"x" * 500) == 200
     assert append_output(1, 0, 500, b"more") == 504, "it goes on as if it had been kept"
     assert path_of(1, 0).read_bytes().endswith(output.NOTICE)
+
+
+def test_a_placement_that_was_superseded_has_nothing_to_say_any_more(town: Town) -> None:
+    here, there = town.node("n1", 1).node, town.node("n2", 1).node
+    job = town.submit()
+    town.rest()
+    first, other = (here, there) if town.where(job) == ["n1"] else (there, here)
+    assert may_print(first.id, job.id, 0, 1)
+    assert may_print(first.id, job.id, 0, 0), "an older agent does not tell the epoch"
+    assert not may_print(other.id, job.id, 0, 1)
+    migrate_job(town.user, job)
+    town.cycle()
+    assert may_print(first.id, job.id, 0, 1), "it has only been promised another place"
+    town.rest()
+    assert town.where(job) == [other.name]
+    assert may_print(other.id, job.id, 0, 2)
+    assert not may_print(first.id, job.id, 0, 1)
