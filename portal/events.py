@@ -11,7 +11,7 @@ from celery import current_app
 from django.db import transaction
 from django.db.models import F
 
-from portal.broker import broker
+from portal.broker import reach
 from portal.models import Job, Node, Simulation
 from portal.posting import post
 from portal.unit import after_commit, unit
@@ -172,8 +172,9 @@ def wake() -> None:
 
 def _wake() -> None:
     try:
-        if broker().set(WANTED, "1", nx=True, ex=5):
-            current_app.send_task("scheduler.tasks.cycle", queue="cycle", ignore_result=True)
+        with reach() as broker:
+            if broker.set(WANTED, "1", nx=True, ex=5):
+                current_app.send_task("scheduler.tasks.cycle", queue="cycle", ignore_result=True)
     except (redis.RedisError, OSError) as error:
         # The next tick plans anyway; a submission must not fail because the broker is away.
         log.warning("the broker is away, the next tick will plan: %s", error)

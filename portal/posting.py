@@ -12,7 +12,7 @@ from asgiref.sync import async_to_sync
 from channels.layers import InMemoryChannelLayer, get_channel_layer
 from django.conf import settings
 
-from portal.broker import broker
+from portal.broker import reach
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,8 @@ def send_all(posts: list[Post]) -> None:
         said = group, layer.serialize(message)
         news.pop(said, None)
         news[said] = None
-    pipeline = broker().pipeline(transaction=False)
-    for group, packed in news:
-        pipeline.publish(group_name.format(group), packed)
-    pipeline.execute()
+    with reach() as broker:
+        pipeline = broker.pipeline(transaction=False)
+        for group, packed in news:
+            pipeline.publish(group_name.format(group), packed)
+        pipeline.execute()

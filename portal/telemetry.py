@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
-import time
 from collections.abc import Iterable
 from typing import Any
 
 import redis
 
 from agents.protocol import Telemetry
-from portal.broker import broker
+from portal.broker import reach
 
 log = logging.getLogger(__name__)
 
 KEY = "tidepool:telemetry:{}"
 KEPT_S = 30
-AGAIN_S = 5.0
-"""How long a broker that failed is left alone: it may hang, and nodes' links with it."""
-
-
-class Absence:
-    """Until when the broker is not asked, on the monotonic clock."""
-
-    until = 0.0
 
 
 def keep(node: str, telemetry: Telemetry) -> dict[str, Any]:
@@ -45,12 +36,11 @@ def keep(node: str, telemetry: Telemetry) -> dict[str, Any]:
             for use in telemetry.replicas
         },
     }
-    if time.monotonic() >= Absence.until:
-        try:
-            broker().set(KEY.format(node), json.dumps(plain), ex=KEPT_S)
-        except (redis.RedisError, OSError) as error:
-            Absence.until = time.monotonic() + AGAIN_S
-            log.warning("the broker is away, nodes' use is not kept: %s", error)
+    try:
+        with reach() as broker:
+            broker.set(KEY.format(node), json.dumps(plain), ex=KEPT_S)
+    except (redis.RedisError, OSError) as error:
+        log.debug("the broker is away, a second of %s is not kept: %s", node, error)
     return plain
 
 
@@ -60,7 +50,8 @@ def latest(nodes: Iterable[str]) -> dict[str, dict[str, Any]]:
     if not names:
         return {}
     try:
-        values: Any = broker().mget([KEY.format(name) for name in names])
+        with reach() as broker:
+            values: Any = broker.mget([KEY.format(name) for name in names])
     except (redis.RedisError, OSError):
         return {}
     return {name: json.loads(value) for name, value in zip(names, values, strict=True) if value}

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import msgspec
@@ -46,9 +47,13 @@ KNOWN_S = 1.0
 UNAUTHORISED, SUPERSEDED, MALFORMED = 4401, 4409, 4400
 
 
+POOL = ThreadPoolExecutor(16, thread_name_prefix="agents")
+"""Python's own has six on two cores: nodes that wait for a lock would keep others from a ping."""
+
+
 async def in_thread(act: Callable[..., Any], *args: Any) -> Any:
     """Run blocking code in a pool thread; one thread for all would queue every node."""
-    return await asyncio.get_running_loop().run_in_executor(None, _connected, act, args)
+    return await asyncio.get_running_loop().run_in_executor(POOL, _connected, act, args)
 
 
 def _connected(act: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -120,6 +125,7 @@ class AgentConsumer(AsyncWebsocketConsumer):
     deaf = False
     """Nobody hears any more what is sent."""
     heard_at = 0.0
+    use = Telemetry(at=0.0)
     sent = -1
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -142,14 +148,12 @@ class AgentConsumer(AsyncWebsocketConsumer):
         self.node = node
         self.fresh = asyncio.Event()
         self.reported = Reports()
+        self.used = asyncio.Event()
         self.known: dict[tuple[int, int, int], float] = {}
         await self.accept(subprotocol=SUBPROTOCOL)
         hints = Hints(node.id, fresh=self.fresh.set, superseded=self._give_way)
-        for work in (hints.listen(), self._keep_sending(), self._keep_accepting()):
-            self._begin(work)
-
-    def _begin(self, work: Coroutine[Any, Any, None]) -> None:
-        self.tasks.append(asyncio.create_task(self._do(work)))
+        works = (self._keep_sending(), self._keep_accepting(), self._keep_noting())
+        self.tasks += [asyncio.create_task(self._do(work)) for work in (hints.listen(), *works)]
 
     async def _do(self, work: Coroutine[Any, Any, None]) -> None:
         """Its agent says everything again over the next connection, so a failure ends this one."""
@@ -225,7 +229,8 @@ class AgentConsumer(AsyncWebsocketConsumer):
             case Facts():
                 self.reported.add(message)
             case Telemetry():
-                await in_thread(note_use, self.node.name, message)
+                self.use = message
+                self.used.set()
             case Output():
                 await self._keep(message)
 
@@ -242,6 +247,14 @@ class AgentConsumer(AsyncWebsocketConsumer):
         assert self.node is not None
         while True:
             await self._accept(self.node.id, await self.reported.next())
+
+    async def _keep_noting(self) -> None:
+        """Note the newest second of the node; pings do not wait for the broker that keeps it."""
+        assert self.node is not None
+        while True:
+            await self.used.wait()
+            self.used.clear()
+            await in_thread(note_use, self.node.name, self.use)
 
     async def _accept(self, node: int, facts: Facts) -> None:
         for attempt in range(3):
