@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from portal.models import Tenant, Tier, User
     from tests.product import Product
 
+LAST = 6000
+"""Characters shown of what a failed try has left."""
 IN_CI = os.environ.get("CI") == "true"
 TIERS = (("premium", 30, 0.95), ("standard", 20, 0.70), ("basic", 10, 0.0))
 
@@ -31,6 +33,28 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     if IN_CI and report.skipped and not expected:
         report.outcome = "failed"
         report.longrepr = f"Skipped in CI, where it must run: {report.longrepr}"
+
+    product = _product_of(item)
+    if report.failed and product is not None:
+        report.sections.append(("what the product logged last", product.last_words()))
+
+
+def _product_of(item: pytest.Item) -> Product | None:
+    """The product that a test stands on, if it does."""
+    from tests.product import Product
+
+    found = getattr(item, "funcargs", {}).values()
+    return next((each for each in found if isinstance(each, Product)), None)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Tell why a first try failed, though a later one passed: it will fail again some day."""
+    for report in terminalreporter.stats.get("rerun", ()):
+        terminalreporter.section(f"{report.nodeid}: a try that failed ({report.when})", sep="_")
+        terminalreporter.write_line(report.longreprtext)
+        for title, text in report.sections:
+            terminalreporter.write_line(f"--- {title}")
+            terminalreporter.write_line(text[-LAST:])
 
 
 @pytest.hookimpl(hookwrapper=True)

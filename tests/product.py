@@ -143,6 +143,19 @@ class Product:
             return (self.home / "log" / f"{part}.log").read_text(errors="replace")
         return ""
 
+    def last_words(self, lines: int = 25) -> str:
+        """The last lines of what it said and of each part's log."""
+        logs = sorted((self.home / "log").glob("*.log"))
+        told = {"said": self.said} | {
+            path.stem: path.read_text(errors="replace").splitlines() for path in logs
+        }
+        return "\n".join(
+            f"[{name}] {line[:200]}"
+            for name, words in told.items()
+            for line in words[-lines:]
+            if "no link to the portal" not in line and line.strip()
+        )
+
     def _listen(self, process: subprocess.Popen[str], up: threading.Event) -> None:
         assert process.stdout is not None
         with process.stdout:

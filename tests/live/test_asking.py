@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import itertools
 import json
 import random
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.utils import timezone
 
 from portal.actions.asking import question_of
 from portal.actions.submitting import JobRequest
@@ -74,6 +77,14 @@ def test_a_quota_for_every_kind_counts_for_each_kind_of_the_fleet(town: Town) ->
     assert answer_question({**quota, "reserved": 2})["starts"] == [waiting.id]
 
 
+@pytest.fixture
+def _slow_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that moves with every look at it, and not with the machine."""
+    looks, began = itertools.count(), timezone.now()
+    monkeypatch.setattr(timezone, "now", lambda: began + timedelta(microseconds=next(looks)))
+
+
+@pytest.mark.usefixtures("_slow_clock")
 def test_what_is_known_from_earlier_questions_changes_no_answer(town: Town) -> None:
     dice, informed = random.Random(3), Informed()
     for number in range(3):

@@ -28,9 +28,13 @@ def lost() -> list[str]:
     return list(Node.objects.exclude(lost_at=None).values_list("name", flat=True))
 
 
+STEP_S = DEAF_AFTER.total_seconds() / 2
+"""Few and long steps: real time passes besides, on a busy machine seconds of it."""
+
+
 def listen_for(town: Town, seconds: float) -> None:
-    for _ in range(int(seconds // 2)):
-        town.pass_time(2)
+    for _ in range(int(seconds // STEP_S)):
+        town.pass_time(STEP_S)
         beat(town.now)
         reconcile(town.now)
 
@@ -45,10 +49,10 @@ def test_away_for_shorter_or_longer_than_the_lease_it_gives_nobody_up(
     assert lost() == []
     beat(town.now)
     assert not deaf(town.now)
-    listen_for(town, LEASE_S - 4)
+    listen_for(town, LEASE_S / 2)
     assert lost() == [], "they have a whole lease to be heard of again"
     Node.objects.filter(name=town.where(job)[0]).update(heard_at=town.now)
-    listen_for(town, 6)
+    listen_for(town, LEASE_S / 2 + STEP_S)
     assert town.where(job)[0] not in lost()
     assert len(lost()) == 1, "who stays silent is given up then"
     job.refresh_from_db()
@@ -66,7 +70,7 @@ def test_nothing_is_collected_before_agents_could_tell_what_they_have_stored(
     beat(town.now)
     housekeeping.keep_house(town.now)
     assert not collected, "somebody may still be about to"
-    listen_for(town, LEASE_S + 2)
+    listen_for(town, LEASE_S + STEP_S)
     housekeeping.keep_house(town.now)
     assert collected
 

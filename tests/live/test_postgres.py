@@ -12,7 +12,7 @@ import pytest
 
 from tests.postgres import postgres, programs
 
-pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.postgres, pytest.mark.timeout(600)]
 
 ROOT = Path(__file__).parents[2]
 
