@@ -4,6 +4,7 @@ import { refresh } from "tidepool/base";
 import { listen } from "tidepool/socket";
 import { drawCharts, follow } from "tidepool/charts";
 import { Survey } from "tidepool/survey";
+import { walkTiles } from "tidepool/walk";
 
 const fleet = document.getElementById("fleet");
 
@@ -116,6 +117,7 @@ if (survey) {
     if (!("part" in fleet.dataset)) follow(now.used);
   });
 } else {
+  walkTiles(fleet);
   fleet.addEventListener("pointerover", (event) => point(event.target.closest(".tile")));
   fleet.addEventListener("pointerleave", () => point(null));
   fleet.addEventListener("focusin", (event) => point(event.target.closest(".tile")));

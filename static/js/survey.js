@@ -2,6 +2,7 @@
 // that are fetched anew every few seconds. The page's lists of racks lead to the same places.
 
 import { colour, resolve } from "tidepool/base";
+import { walkSurvey } from "tidepool/walk";
 
 const EVERY_MS = 5000;
 const FEW = 6000;
@@ -16,6 +17,8 @@ export class Survey {
     this.places = new Map(); // canvas -> where its racks lie
     this.figures = null;
     this.kin = 0;
+    this.walked = null; // the node that the keyboard is at: canvas, rack and row
+    walkSurvey(this);
     fleet.addEventListener("pointermove", (event) => this.point(event));
     fleet.addEventListener("pointerleave", () => this.tell(null));
     fleet.addEventListener("click", (event) => this.open(event));
@@ -70,6 +73,8 @@ export class Survey {
     pen.clearRect(0, 0, canvas.clientWidth, height);
     for (const rack of racks) for (const row of rack.rows) this.drawNode(pen, row, side, shades);
     this.places.set(canvas, { racks, side, cluster });
+    const at = this.walked?.canvas === canvas ? racks[this.walked.rack]?.rows[this.walked.row] : null;
+    if (at) outline(pen, at, side, shades.ink);
   }
 
   drawNode(pen, { node, x, y }, side, shades) {
@@ -142,7 +147,7 @@ export class Survey {
   }
 
   words({ rack, node, at }) {
-    if (!node) return rack.name || "rack not named";
+    if (!node) return rack.name || "a rack without a name";
     const job = node[JOB][at];
     const known = this.figures.jobs[job];
     const lines = [`${node[NAME]} · device ${at}${node[STATUS] === "well" ? "" : ` · ${node[STATUS]}`}`];
@@ -151,17 +156,51 @@ export class Survey {
     return lines.join("\n");
   }
 
+  /** A node in words, for who does not see the drawing. */
+  summary(rack, node) {
+    const known = new Map();
+    let [free, hidden] = [0, 0];
+    for (const [place, job] of node[JOB].entries()) {
+      if (node[SICK].includes(place)) continue;
+      if (job > 0) known.set(job, (known.get(job) ?? 0) + 1);
+      else if (job < 0) hidden += 1;
+      else free += 1;
+    }
+    const lines = [...known].slice(0, 4).map(([job, count]) => `${this.figures.jobs[job]?.[0] ?? `job ${job}`} on ${count}`);
+    if (known.size > 4) lines.push(`${known.size - 4} more jobs`);
+    if (hidden) lines.push(`${hidden} used by other tenants`);
+    if (free) lines.push(`${free} free`);
+    if (node[SICK].length) lines.push(`${node[SICK].length} sick`);
+    const used = node[USE].filter((share) => share >= 0);
+    const mean = used.length ? `, ${Math.round(used.reduce((sum, share) => sum + share, 0) / used.length)} % used` : "";
+    const status = node[STATUS] === "well" ? "" : `, ${node[STATUS] === "new" ? "not heard of yet" : node[STATUS]}`;
+    const devices = node[JOB].length === 1 ? "1 device" : `${node[JOB].length} devices`;
+    return `${node[NAME]} in ${rack.name || "a rack without a name"}${status}\n${devices}${mean}: ${lines.join(", ") || "none declared"}`;
+  }
+
   open(event) {
     const found = this.find(event);
     if (!found) return;
     const job = found.node ? found.node[JOB][found.at] : 0;
     if (job > 0) return location.assign(`/jobs/${job}/`);
+    this.openRack(found.cluster, found.rack);
+  }
+
+  openRack(cluster, rack) {
     const url = new URL(location);
-    url.searchParams.set("region", found.cluster.region);
-    url.searchParams.set("cluster", found.cluster.cluster);
-    url.searchParams.set("rack", found.rack.name);
+    url.searchParams.set("region", cluster.region);
+    url.searchParams.set("cluster", cluster.cluster);
+    url.searchParams.set("rack", rack.name);
     location.assign(url);
   }
+}
+
+/** A frame around a node, as focus has one. */
+function outline(pen, { node, x, y, lines }, side, ink) {
+  pen.globalAlpha = 1;
+  pen.strokeStyle = ink;
+  pen.lineWidth = 2;
+  pen.strokeRect(x, y, Math.min(node[JOB].length || 1, WIDEST) * side - 1, lines * side - 1);
 }
 
 /** Where each rack and node of a cluster lies, and how high all of it is. */

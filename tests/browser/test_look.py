@@ -17,7 +17,7 @@ PAGES = ("/", "/?metric=owner", "/?metric=memory", "/jobs/", "/jobs/40/", "/jobs
          "/promises/?job=41",
          "/partitions/", "/partitions/interconnect/", "/accounts/", "/accounts/mira/", "/tokens/",
          "/preferences/password/",
-         "/preferences/", "/audit/", "/what-if/", "/nothing/")  # fmt: skip
+         "/preferences/", "/audit/", "/policy/", "/what-if/", "/what-if/compare/", "/nothing/")  # fmt: skip
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
@@ -55,7 +55,15 @@ def test_the_fleet_is_live_and_leads_to_jobs(
     expect(page).to_have_url(re.compile("metric=owner"))
     page.locator("#charts").scroll_into_view_if_needed()
     expect(page.locator("#by-tenant .main-svg").first).to_be_visible(timeout=60_000)
-    page.locator("a.tile").first.click()
+    page.locator(".room header a").first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".tile:focus")).to_have_attribute("aria-label", re.compile("of node-1:"))
+    stops = page.locator('.room a[tabindex="0"], .room .tile[tabindex="0"]')
+    expect(stops).to_have_count(1)
+    page.keyboard.press("End")
+    expect(page.locator(".tile").last).to_be_focused()
+    page.locator("a.tile").first.focus()
+    page.keyboard.press("Enter")
     expect(page).to_have_url(re.compile(r"/jobs/\d+/"))
     assert complaints == []
 
