@@ -16,8 +16,8 @@ PAGES = ("/", "/?metric=owner", "/?metric=memory", "/jobs/", "/jobs/40/", "/jobs
          "/jobs/new/", "/nodes/", "/nodes/node-1/drain/", "/tenants/", "/promises/",
          "/promises/?job=41",
          "/partitions/", "/partitions/interconnect/", "/accounts/", "/accounts/mira/", "/tokens/",
-         "/preferences/password/",
-         "/preferences/", "/audit/", "/policy/", "/what-if/", "/what-if/compare/", "/nothing/")  # fmt: skip
+         "/preferences/password/", "/preferences/", "/audit/", "/policy/",
+         "/what-if/", "/what-if/compare/", "/nothing/")  # fmt: skip
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
