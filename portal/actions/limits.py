@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from django.db.models import Sum
+from django.db.models import Count, QuerySet, Sum, TextField
+from django.db.models.functions import Cast
 
 from portal.choices import PlacementState
 from portal.drawings.figures import count
-from portal.models import Node, Partition, Placement, Quota, Tenant
+from portal.models import Device, Node, Partition, Placement, Quota, Tenant
 from portal.refusals import Refused
 
 if TYPE_CHECKING:
@@ -62,69 +62,93 @@ def check_quota(limits: Limits, devices: int) -> None:
         )
 
 
-def check_fleet(request: JobRequest, tenant: Tenant, partition: Partition | None) -> list[Node]:
-    """The nodes that could ever hold a replica. Refuses a request that no present node can serve.
+class Host(NamedTuple):
+    """What a request looks at of a node."""
 
-    Nodes that are away, cordoned or busy count: they come back, and waiting is not wrong.
+    id: int
+    cpus: float
+    memory: int
+    abilities: str
+    """As JSON."""
+    devices: int
+    """Those that suit the request."""
+
+
+def check_fleet(request: JobRequest, tenant: Tenant, partition: Partition | None) -> list[Node]:
+    """Of the nodes that could ever hold a replica, one for all that are able to the same.
+
+    Refuses a request that no present node can serve. Nodes that are away, cordoned or busy count:
+    they come back, and waiting is not wrong.
     """
-    nodes = list(Node.objects.exclude(heard_at=None).prefetch_related("devices"))
+    nodes = Node.objects.exclude(heard_at=None).order_by()
     if partition is not None:
         given = list(partition.tenants.all())
         if given and tenant not in given:
             raise Refused(
                 {"partition": f"Partition {partition.slug} is not given to {tenant.slug}."}
             )
-        members = set(partition.nodes.values_list("id", flat=True))
-        nodes = [node for node in nodes if node.id in members]
-    if not nodes:
+        nodes = nodes.filter(partitions=partition)
+    hosts = _hosts(nodes, request)
+    if not hosts:
         if partition is not None:
             raise Refused({"partition": f"Partition {partition.slug} has no nodes yet."})
         return []
-    fitting = _of_kind(nodes, request)
+    fitting = _of_kind(hosts, nodes, request)
     fitting = _of_size(fitting, request)
     fewest = request.fewest_devices or request.replicas * request.gpus_per_replica
-    have = sum(_devices(node, request) for node in fitting)
+    have = sum(host.devices for host in fitting)
     if have < fewest:
         raise Refused(
             {"replicas": f"It needs {count(fewest, 'device')}; the fleet has {have} to suit it."},
             id="too-large",
         )
-    return fitting
+    kinds: dict[str, int] = {}
+    for host in fitting:
+        kinds.setdefault(host.abilities, host.id)
+    return list(Node.objects.filter(id__in=kinds.values()))
 
 
-def _of_kind(nodes: list[Node], request: JobRequest) -> list[Node]:
-    kinds = Counter(device.kind for node in nodes for device in node.devices.all())
-    if request.device_kind and request.device_kind not in kinds:
-        known = ", ".join(sorted(kinds)) or "none"
-        raise Refused({"device_kind": f"No node has {request.device_kind!r}. There is: {known}."})
-    most = max((_devices(node, request) for node in nodes), default=0)
+def _hosts(nodes: QuerySet[Node], request: JobRequest) -> list[Host]:
+    """The nodes as plain tuples: of thousands, instances would take seconds."""
+    devices = Device.objects.filter(node__in=nodes, memory__gte=request.device_memory).order_by()
+    if request.device_kind:
+        devices = devices.filter(kind=request.device_kind)
+    suit = dict(devices.values_list("node_id").annotate(Count("id")))
+    rows = nodes.order_by("id").values_list("id", "cpus", "memory", Cast("abilities", TextField()))
+    return [
+        Host(id, cpus, memory, abilities, suit.get(id, 0)) for id, cpus, memory, abilities in rows
+    ]
+
+
+def _of_kind(hosts: list[Host], nodes: QuerySet[Node], request: JobRequest) -> list[Host]:
+    most = max(host.devices for host in hosts)
+    if not most and request.device_kind:
+        there = Device.objects.filter(node__in=nodes).order_by("kind")
+        kinds = list(there.values_list("kind", flat=True).distinct())
+        if request.device_kind not in kinds:
+            known = ", ".join(kinds) or "none"
+            raise Refused(
+                {"device_kind": f"No node has {request.device_kind!r}. There is: {known}."}
+            )
     if most < request.gpus_per_replica:
         field = "device_memory" if request.device_memory and not most else "gpus_per_replica"
         raise Refused({field: f"No node has more than {most} such devices; a replica sits on one."})
-    return [node for node in nodes if _devices(node, request) >= request.gpus_per_replica]
+    return [host for host in hosts if host.devices >= request.gpus_per_replica]
 
 
-def _devices(node: Node, request: JobRequest) -> int:
-    return sum(
-        (not request.device_kind or device.kind == request.device_kind)
-        and (not request.device_memory or device.memory >= request.device_memory)
-        for device in node.devices.all()
-    )
-
-
-def _of_size(nodes: list[Node], request: JobRequest) -> list[Node]:
-    most_cpus = max(node.cpus for node in nodes)
+def _of_size(hosts: list[Host], request: JobRequest) -> list[Host]:
+    most_cpus = max(host.cpus for host in hosts)
     if request.cpus_per_replica > most_cpus:
         raise Refused(
             {"cpus_per_replica": f"The largest node that suits it has {count(most_cpus, 'CPU')}."}
         )
-    most = max(node.memory for node in nodes)
+    most = max(host.memory for host in hosts)
     if request.memory_per_replica > most:
         raise Refused(
             {"memory_per_replica": f"The largest node that suits it has {most / 2**30:.1f} GiB."}
         )
     return [
-        node
-        for node in nodes
-        if node.cpus >= request.cpus_per_replica and node.memory >= request.memory_per_replica
+        host
+        for host in hosts
+        if host.cpus >= request.cpus_per_replica and host.memory >= request.memory_per_replica
     ]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.utils import timezone
@@ -23,6 +26,16 @@ GIT = re.compile(r"(https?|ssh)://[^\s]+\Z|git@[^\s:]+:[^\s]+\Z")
 MOST_REPLICAS = 4096
 MOST_VARIABLES = 200
 MOST_BYTES = 64 * 1024
+DEMAND = (
+    "replicas", "gpus_per_replica", "fewest_devices", "device_kind", "device_memory",
+    "cpus_per_replica", "memory_per_replica",
+)  # fmt: skip
+"""What of a request decides where it fits."""
+SAME = (
+    *DEMAND, "git", "ref", "expected_s", "tags", "retries", "checkpoint_every_s", "internet",
+    "unprofiled",
+)  # fmt: skip
+"""What a job keeps of a request as it is."""
 
 
 @dataclass(kw_only=True)
@@ -67,7 +80,7 @@ class Preview:
 
 def check_request(user: User, request: JobRequest) -> Preview:
     """Say what would become of a request. ``Refused`` names every wrong field and its remedy."""
-    checked = _check(user, request)
+    checked = _Desk(user).check(request)
     return Preview(
         verdict=checked.verdict,
         devices=request.replicas * request.gpus_per_replica,
@@ -86,21 +99,37 @@ class _Checked:
     verdict: Verdict
 
 
-def _check(user: User, request: JobRequest) -> _Checked:
-    tenant, tier, partition = _resolve(user, request)
-    wrong = _check_words(request) | _check_numbers(request)
-    if wrong:
-        raise Refused(wrong)
-    limits = Limits.of(tenant, request.device_kind)
-    check_quota(limits, request.fewest_devices or request.replicas * request.gpus_per_replica)
-    nodes = check_fleet(request, tenant, partition)
-    return _Checked(
-        tenant=tenant,
-        tier=tier,
-        partition=partition,
-        limits=limits,
-        verdict=_verdict(nodes, request),
-    )
+class _Desk:
+    """Where a user's requests are checked; what several of them have in common is seen once."""
+
+    def __init__(self, user: User) -> None:
+        self.user = user
+        self._known: dict[tuple[Any, ...], Any] = {}
+
+    def check(self, request: JobRequest) -> _Checked:
+        tenant, tier, partition = self._once(
+            ("rows", request.tenant, request.tier, request.partition),
+            lambda: _resolve(self.user, request),
+        )
+        wrong = _check_words(request) | _check_numbers(request)
+        if wrong:
+            raise Refused(wrong)
+        kind = request.device_kind
+        limits = self._once(("limits", tenant.pk, kind), lambda: Limits.of(tenant, kind))
+        check_quota(limits, request.fewest_devices or request.replicas * request.gpus_per_replica)
+        demand = tuple(getattr(request, name) for name in DEMAND)
+        verdict = self._once(
+            ("fleet", tenant.pk, partition and partition.pk, *demand),
+            lambda: _verdict(check_fleet(request, tenant, partition), request),
+        )
+        return _Checked(
+            tenant=tenant, tier=tier, partition=partition, limits=limits, verdict=verdict
+        )
+
+    def _once(self, key: tuple[Any, ...], find: Callable[[], Any]) -> Any:
+        if key not in self._known:
+            self._known[key] = find()
+        return self._known[key]
 
 
 def _verdict(nodes: list[Node], request: JobRequest) -> Verdict:
@@ -191,46 +220,61 @@ def _check_numbers(request: JobRequest) -> dict[str, str]:
 
 def submit_job(user: User, request: JobRequest) -> Job:
     """Queue a job. ``Refused`` names every wrong field and its remedy; nothing is kept then."""
-    checked = _check(user, request)
+    (job,) = _queue(user, [(request, _Desk(user).check(request))])
+    return job
+
+
+def submit_jobs(user: User, requests: Sequence[JobRequest]) -> list[Job]:
+    """Queue jobs, all of them or none.
+
+    ``Refused`` names wrong fields after the place of their job, the first being 0: ``3.replicas``.
+    """
+    desk = _Desk(user)
+    checked: list[tuple[JobRequest, _Checked]] = []
+    wrong: dict[str, str] = {}
+    ids = set()
+    for place, request in enumerate(requests):
+        try:
+            checked.append((request, desk.check(request)))
+        except Refused as refusal:
+            ids.add(refusal.id)
+            for name, sentence in refusal.fields.items():
+                wrong[f"{place}.{name}" if name else str(place)] = sentence
+    if wrong:
+        raise Refused(wrong, id=ids.pop() if len(ids) == 1 else "invalid")
+    return _queue(user, checked)
+
+
+def _queue(user: User, checked: Sequence[tuple[JobRequest, _Checked]]) -> list[Job]:
+    """Write the jobs; pages are told of one of each tenant, and look at all."""
     now = timezone.now()
     with transaction.atomic():
-        job = Job.objects.create(
-            name=request.name or default_name(request),
-            tenant=checked.tenant,
-            owner=user,
-            tier=checked.tier,
-            partition=checked.partition,
-            command=request.command,
-            environment=request.environment,
-            sealed_secrets=seal(request.secrets),
-            upload=request.upload,
-            git=request.git,
-            ref=request.ref,
-            replicas=request.replicas,
-            gpus_per_replica=request.gpus_per_replica,
-            fewest_devices=request.fewest_devices,
-            device_kind=request.device_kind,
-            device_memory=request.device_memory,
-            cpus_per_replica=request.cpus_per_replica,
-            memory_per_replica=request.memory_per_replica,
-            expected_s=request.expected_s,
-            tags=request.tags,
-            retries=request.retries,
-            checkpoint_every_s=request.checkpoint_every_s,
-            internet=request.internet,
-            unprofiled=request.unprofiled,
-            cloned_from=request.cloned_from,
-            state=JobState.WAITING,
-            remedy=checked.verdict.remedy,
-            verdict=checked.verdict.reason,
-            submitted_at=now,
-            waiting_since=now,
-            accounted_at=now,
-        )
-        job.recipe = recipe_of(job)
-        job.save(update_fields=["recipe"])
-        job_changed(job)
+        jobs = Job.objects.bulk_create(_job(user, *pair, now) for pair in checked)
+        for job in {job.tenant_id: job for job in jobs}.values():
+            job_changed(job)
         wake()
+    return jobs
+
+
+def _job(user: User, request: JobRequest, checked: _Checked, now: datetime) -> Job:
+    job = Job(
+        name=request.name or default_name(request),
+        tenant=checked.tenant,
+        owner=user,
+        tier=checked.tier,
+        partition=checked.partition,
+        command=request.command,
+        environment=request.environment,
+        sealed_secrets=seal(request.secrets),
+        state=JobState.WAITING,
+        remedy=checked.verdict.remedy,
+        verdict=checked.verdict.reason,
+        submitted_at=now,
+        waiting_since=now,
+        accounted_at=now,
+        **{name: getattr(request, name) for name in (*SAME, "upload", "cloned_from")},
+    )
+    job.recipe = recipe_of(job)
     return job
 
 
@@ -251,11 +295,7 @@ def clone_request(user: User, job: Job) -> JobRequest:
         cloned_from=job,
         secrets=_own_secrets(user, job),
     )
-    same = (
-        "name", "environment", "git", "ref", "replicas", "gpus_per_replica", "fewest_devices",
-        "device_kind", "device_memory", "cpus_per_replica", "memory_per_replica", "expected_s",
-        "tags", "retries", "checkpoint_every_s", "internet", "unprofiled",
-    )  # fmt: skip
+    same = ("name", "environment", *SAME)
     return replace(request, **{name: getattr(job, name) for name in same})
 
 

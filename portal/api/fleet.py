@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import Count
+from django.db.models import Count, TextField
+from django.db.models.functions import Cast
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import serializers
@@ -16,14 +19,16 @@ from rest_framework.views import APIView
 
 from portal.access import visible_tenants
 from portal.api.auth import caller
-from portal.api.nodes import fleet
-from portal.api.shapes.nodes import holders_of, node_state
-from portal.choices import JobState
-from portal.models import FleetSample, Job, Node
+from portal.api.shapes.nodes import node_state
+from portal.choices import JobState, PlacementState
+from portal.models import Device, FleetSample, Job, Node, PlacedReplica
 from portal.refusals import Refused
 from portal.telemetry import latest
 
 MOST_HOURS = 24 * 31
+STATED = ("heard_at", "lost_at", "draining", "cordoned", "connected")
+"""What the state of a node is told by."""
+HOLDING = (PlacementState.HELD, PlacementState.ACTIVE)
 COUNTS = {"type": "object", "additionalProperties": {"type": "integer"}}
 
 
@@ -67,13 +72,13 @@ class FleetView(APIView):
 
     @extend_schema(responses=FleetShape)
     def get(self, request: Request) -> Response:
-        nodes = list(fleet())
+        nodes = list(Node.objects.order_by("id").only("name", *STATED))
         jobs = Job.objects.visible_to(caller(request)).order_by().values_list("state")
         counted = dict(jobs.annotate(count=Count("id")))
         return Response(
             {
                 "nodes": Counter(node_state(node) for node in nodes),
-                "kinds": kinds_of([node for node in nodes if node.well]),
+                "kinds": kinds_of({node.id: node.name for node in nodes if node.well}),
                 "jobs": {state: counted.get(state, 0) for state in JobState.values},
             }
         )
@@ -99,24 +104,36 @@ class HistoryView(APIView):
         return Response(SampleShape(samples, many=True, context={"tenants": tenants}).data)
 
 
-def kinds_of(nodes: list[Node]) -> list[dict[str, Any]]:
-    """Count the devices of each kind, how many are taken or sick, and how busy they are."""
-    use = latest([node.name for node in nodes])
+def kinds_of(nodes: Mapping[int, str]) -> list[dict[str, Any]]:
+    """Count the devices of each kind, how many are taken or sick, and how busy they are.
+
+    ``nodes`` are the names of those that count, by id. No instances are made: there are many.
+    """
+    use = latest(nodes.values())
+    taken = taken_devices()
     kinds: dict[str, dict[str, Any]] = {}
     told: dict[str, list[float]] = {}
-    for node in nodes:
-        holders = holders_of(node)
-        busy = use.get(node.name, {}).get("devices", {})
-        for device in node.devices.all():
-            row = kinds.setdefault(
-                device.kind, {"kind": device.kind, "devices": 0, "taken": 0, "sick": 0}
-            )
-            row["devices"] += 1
-            row["taken"] += device.uid in holders
-            row["sick"] += bool(device.sick)
-            if device.uid in busy:
-                told.setdefault(device.kind, []).append(busy[device.uid]["utilisation"])
+    devices = Device.objects.order_by().values_list("node_id", "uid", "kind", "sick")
+    for node, uid, kind, sick in devices.iterator():
+        if node not in nodes:
+            continue
+        row = kinds.get(kind)
+        if row is None:
+            row = kinds[kind] = {"kind": kind, "devices": 0, "taken": 0, "sick": 0}
+        row["devices"] += 1
+        row["taken"] += (node, uid) in taken
+        row["sick"] += bool(sick)
+        busy = use.get(nodes[node])
+        if busy and uid in busy.get("devices", {}):
+            told.setdefault(kind, []).append(busy["devices"][uid]["utilisation"])
     for kind, row in kinds.items():
         values = told.get(kind, [])
         row["utilisation"] = sum(values) / len(values) if values else None
     return sorted(kinds.values(), key=lambda row: str(row["kind"]))
+
+
+def taken_devices() -> set[tuple[int, str]]:
+    """Every device that a replica holds, by its node's row and its id there."""
+    held = PlacedReplica.objects.filter(placement__state__in=HOLDING).order_by()
+    rows = held.values_list("node_id", Cast("devices", TextField()))
+    return {(node, uid) for node, devices in rows.iterator() for uid in json.loads(devices)}

@@ -16,7 +16,13 @@ from rest_framework.viewsets import GenericViewSet
 
 from portal.access import access_job, steer_job
 from portal.actions import steering
-from portal.actions.submitting import JobRequest, check_request, clone_request, submit_job
+from portal.actions.submitting import (
+    JobRequest,
+    check_request,
+    clone_request,
+    submit_job,
+    submit_jobs,
+)
 from portal.actions.uploads import discard_upload
 from portal.api.auth import caller
 from portal.api.filters import JobFilter
@@ -27,6 +33,7 @@ from portal.api.shapes.requests import (
     JobRequestShape,
     change_request,
     read_request,
+    read_requests,
 )
 from portal.choices import PlacementState
 from portal.models import Job, Placement, User
@@ -52,6 +59,8 @@ class VerdictShape(serializers.Serializer[Any]):
     quota_left = serializers.IntegerField(allow_null=True, help_text="null: without limit")
 
 
+MOST_JOBS = 1000
+"""The most jobs that one request submits."""
 FILTERS = [
     OpenApiParameter("state", str, description="One or more states, or live or ended; commas."),
     OpenApiParameter("tenant", str),
@@ -98,7 +107,14 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSe
 
     @extend_schema(request=JobRequestShape, responses={201: JobDetailShape})
     def create(self, request: Request) -> Response:
-        """Submit a job, as JSON or as a form with a ``file``."""
+        """Submit a job, as JSON or as a form with a ``file``; or a JSON list of jobs.
+
+        Of a list, of up to 1,000 jobs, all are queued or none. Errors name the place of the job,
+        the first being 0, and its field: ``3.replicas``. Answered is a list of the jobs, in its
+        order.
+        """
+        if isinstance(request.data, list):
+            return self.submit_many(request)
         return self.submit(request, JobRequestShape, read_request)
 
     @extend_schema(request=JobRequestShape, responses=VerdictShape)
@@ -145,6 +161,15 @@ class JobViewSet(mixins.ListModelMixin, mixins.RetrieveModelMixin, GenericViewSe
             raise
         # Just made, it sits nowhere: nothing needs to be fetched again.
         return Response(JobDetailShape(job).data, status=status.HTTP_201_CREATED)
+
+    def submit_many(self, request: Request) -> Response:
+        if not 1 <= len(request.data) <= MOST_JOBS:
+            raise Refused(f"Submit between 1 and {MOST_JOBS:,} jobs at once.", id="too-many-jobs")
+        shape = JobRequestShape(data=request.data, many=True)
+        shape.is_valid(raise_exception=True)
+        wanted = read_requests(caller(request), shape.validated_data)
+        jobs = submit_jobs(caller(request), wanted)
+        return Response(JobShape(jobs, many=True).data, status=status.HTTP_201_CREATED)
 
     @extend_schema(request=None, responses={202: JobDetailShape})
     @action(detail=True, methods=["post"])

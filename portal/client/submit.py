@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import product
+from math import prod
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +17,8 @@ from portal.client.connection import Portal
 from portal.client.output import follow_to_the_end
 from portal.client.words import Duration, Size, settings
 
+AT_ONCE = 1000
+"""The most jobs that one request submits."""
 Source = dict[str, tuple[str, IO[bytes], str]]
 
 
@@ -42,6 +46,12 @@ Source = dict[str, tuple[str, IO[bytes], str]]
 @click.option("--checkpoint-every", type=Duration(), help="E.g. 10m; 0: never.")
 @click.option("--internet", is_flag=True, help="Let it reach the internet.")
 @click.option("--unprofiled", is_flag=True, help="Never measure what it gains from CPUs.")
+@click.option(
+    "--sweep",
+    multiple=True,
+    help="NAME=a,b,c: a job for each value, which it finds in its environment; repeated, for each"
+    " combination.",
+)
 @click.option("--check", is_flag=True, help="Only say what would become of it.")
 @click.option("--follow", "-f", is_flag=True, help="Show its output until it ends.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -55,6 +65,7 @@ def submit(
     env: tuple[str, ...],
     secret: tuple[str, ...],
     checkpoint_every: float | None,
+    sweep: tuple[str, ...],
     check: bool,
     follow: bool,
     as_json: bool,
@@ -71,6 +82,16 @@ def submit(
     told["secrets"] = settings("--secret", secret)
     told["checkpoint_every_s"] = None if checkpoint_every is None else int(checkpoint_every)
     wanted = {name: value for name, value in told.items() if value not in (None, "", (), {})}
+    if sweep:
+        if check or follow:
+            raise click.UsageError("--sweep goes with neither --check nor --follow.")
+        with source_of(folder, file) as source:
+            jobs = send_all(portal, swept(plain(wanted), sweep), source)
+        if as_json:
+            click.echo(json.dumps(jobs, indent=2))
+        else:
+            click.echo(f"Submitted {len(jobs)} jobs, {jobs[0]['id']} to {jobs[-1]['id']}.")
+        return
     if check:
         click.echo(json.dumps(portal.post("jobs/check/", plain(wanted)), indent=2))
         return
@@ -121,6 +142,34 @@ def send(portal: Portal, wanted: dict[str, Any], source: Source) -> Any:
         for name, value in plain(wanted).items()
     }
     return portal.send("POST", "jobs/", data=form, files=source).json()
+
+
+def swept(wanted: dict[str, Any], sweep: tuple[str, ...]) -> list[dict[str, Any]]:
+    """A job for each combination of values; they are in its environment and its name."""
+    axes: dict[str, list[str]] = {}
+    for axis in sweep:
+        variable, _, listed = axis.partition("=")
+        if not variable or not listed:
+            raise click.BadParameter(f"{axis!r} is not NAME=a,b,c.", param_hint="--sweep")
+        axes[variable] = listed.split(",")
+    if (count := prod(map(len, axes.values()))) > AT_ONCE:
+        raise click.UsageError(f"These are {count:,} jobs; submit at most {AT_ONCE:,} at once.")
+    jobs = []
+    for chosen in product(*axes.values()):
+        values = dict(zip(axes, chosen, strict=True))
+        told = " ".join(f"{axis}={value}" for axis, value in values.items())
+        name = f"{wanted.get('name') or wanted['command'][0]} {told}"[:120]
+        environment = {**wanted.get("environment", {}), **values}
+        jobs.append({**wanted, "name": name, "environment": environment})
+    return jobs
+
+
+def send_all(portal: Portal, jobs: list[dict[str, Any]], source: Source) -> list[Any]:
+    """Submit jobs, all or none; their source is sent once."""
+    if source:
+        upload = portal.send("POST", "uploads/", files=source).json()["id"]
+        jobs = [{**job, "upload": upload} for job in jobs]
+    return list(portal.post("jobs/", jobs))
 
 
 def plain(wanted: dict[str, Any]) -> dict[str, Any]:

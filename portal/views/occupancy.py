@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+
+from django.db.models import TextField
+from django.db.models.functions import Cast
 
 from portal.access import visible_tenants
 from portal.choices import PlacementState
@@ -63,12 +67,20 @@ def find_occupants(
 
 def count_use(tenants: Collection[int]) -> Mapping[tuple[int, str], int]:
     """Answer how many devices each of these tenants holds, by (tenant, device kind)."""
-    kinds = {
-        (node, uid): kind
-        for node, uid, kind in Device.objects.values_list("node_id", "uid", "kind")
-    }
-    rows = PlacedReplica.objects.filter(
-        placement__state=PlacementState.ACTIVE, placement__job__tenant_id__in=tenants
-    ).values_list("node_id", "devices", "placement__job__tenant_id")
-    held = {((node, uid), tenant) for node, devices, tenant in rows for uid in devices}
-    return Counter((tenant, kinds.get(place, "")) for place, tenant in held)
+    first = PlacedReplica.objects.filter(
+        placement__state=PlacementState.ACTIVE, placement__job__tenant_id__in=tenants, rank=0
+    ).order_by()
+    rows = first.values_list(
+        "node_id", Cast("devices", TextField()), "placement__job__tenant_id", "placement__devices"
+    )
+    kinds: dict[int, set[str]] = {}
+    for node, kind in Device.objects.order_by().values_list("node_id", "kind").distinct():
+        kinds.setdefault(node, set()).add(kind)
+    mixed = Device.objects.filter(node__in=[node for node in kinds if len(kinds[node]) > 1])
+    of = {(node, uid): kind for node, uid, kind in mixed.values_list("node_id", "uid", "kind")}
+    use: Counter[tuple[int, str]] = Counter()
+    for node, devices, tenant, count in rows:
+        known = kinds.get(node, {""})
+        kind = min(known) if len(known) == 1 else of.get((node, json.loads(devices)[0]), "")
+        use[tenant, kind] += count
+    return use

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Any
 
 from rest_framework import serializers
@@ -91,6 +92,26 @@ class CloneShape(JobRequestShape):
 def read_request(user: User, data: dict[str, Any]) -> JobRequest:
     """Make a request from validated data; an uploaded file is kept first."""
     return JobRequest(**with_source(user, data))
+
+
+def read_requests(user: User, many: Sequence[dict[str, Any]]) -> list[JobRequest]:
+    """Make a request of each; an upload that several of them name is looked up once.
+
+    Raises ``Refused`` with the place of the first wrong one.
+    """
+    uploads: dict[int, Any] = {}
+    found = []
+    for place, data in enumerate(many):
+        fields = dict(data)
+        id = fields.pop("upload", None)
+        if fields.pop("file", None) is not None:
+            raise Refused({f"{place}.file": "Send it to uploads/ first, and name its upload."})
+        if id is not None and fields.get("git"):
+            raise Refused({f"{place}.git": "Give either a git URL or an upload, not both."})
+        if id is not None and id not in uploads:
+            uploads[id] = access_upload(user, id)
+        found.append(JobRequest(**fields, upload=uploads[id] if id is not None else None))
+    return found
 
 
 def change_request(user: User, request: JobRequest, data: dict[str, Any]) -> JobRequest:

@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
+from portal.actions.uploads import receive_upload
 from portal.models import Job, Node, Tier, Upload, User
 from tests.portal.api.conftest import Api, place
 
@@ -40,6 +43,41 @@ def test_a_job_is_submitted_as_json(alice: User, api: Api, tiers: dict[str, Tier
     assert shown["secrets"] == ["KEY"]
     assert "hush" not in answer.content.decode()
     assert Job.objects.get(id=shown["id"]).secrets == {"KEY": "hush"}
+
+
+def test_a_list_of_jobs_is_submitted_whole(alice: User, api: Api) -> None:
+    upload = receive_upload(alice, archive())
+    many = [{**LEAST, "name": f"job {number}", "upload": upload.id} for number in range(30)]
+    client = api(alice)
+    client.get("/api/v1/me/")
+    with CaptureQueriesContext(connection) as few:
+        answer = client.post(JOBS, many[:3], format="json")
+    assert answer.status_code == 201, answer.content
+    assert [job["name"] for job in answer.json()] == ["job 0", "job 1", "job 2"]
+    with CaptureQueriesContext(connection) as queries:
+        assert len(client.post(JOBS, many, format="json").json()) == 30
+    assert len(queries) <= len(few) + 1, "SQLite takes so many values at once"
+    assert set(Job.objects.values_list("state", "upload")) == {("waiting", upload.id)}
+
+
+def test_of_a_list_with_a_wrong_job_none_is_kept(
+    alice: User, bob: User, charlie: User, api: Api, node: Node
+) -> None:
+    theirs = receive_upload(charlie, archive())
+    for wrong, field, code in (
+        ([LEAST, {**LEAST, "replicas": 0}], "1.replicas", 400),
+        ([LEAST, {**LEAST, "tenant": "language"}], "1.tenant", 400),
+        ([{**LEAST, "tier": "gold"}, LEAST, {**LEAST, "gpus_per_replica": 60}], "0.tier", 400),
+        ([LEAST, {**LEAST, "upload": theirs.id}], "", 404),
+        ([LEAST, 7], "1", 400),
+        ([], "", 400),
+        ([LEAST] * 1001, "", 400),
+    ):
+        answer = api(alice).post(JOBS, wrong, format="json")
+        assert answer.status_code == code, answer.content
+        assert not field or field in answer.json()["fields"]
+    assert api(charlie).post(JOBS, [LEAST], format="json").status_code == 400
+    assert Job.objects.count() == 0
 
 
 def test_a_job_is_submitted_as_a_form_with_a_file(alice: User, api: Api) -> None:

@@ -63,6 +63,19 @@ def test_a_secret_is_taken_from_the_environment(
     assert Job.objects.get().secrets == {"KEY": "hush"}
 
 
+def test_a_sweep_submits_a_job_for_each_combination(tidepool: Tidepool) -> None:
+    Path("train.py").write_text("print(1)\n")
+    axes = ("--sweep", "RATE=0.1,0.01", "--sweep", "SEED=1,2,3")
+    words = ("--file", "train.py", "--env", "EPOCHS=3", "--json", "--", "python", "train.py")
+    jobs = told(tidepool("submit", "--name", "tune", *axes, *words))
+    assert [job["name"] for job in jobs[:2]] == ["tune RATE=0.1 SEED=1", "tune RATE=0.1 SEED=2"]
+    last = Job.objects.get(id=jobs[-1]["id"])
+    assert last.environment == {"EPOCHS": "3", "RATE": "0.01", "SEED": "3"}
+    assert Job.objects.count() == 6 and Upload.objects.count() == 1
+    wrong = tidepool("submit", "--sweep", "RATE", "true")
+    assert wrong.exit_code and "is not NAME=a,b,c" in wrong.output
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
