@@ -1,8 +1,10 @@
 """Put images and workspaces into the chunk store.
 
 The workspace is read first: once ``captured`` is called, the replica may run on, for its memory
-lies in the images. Work goes in batches of a few megabytes over as many threads as the store can
-use: read, hash, claim, compress, write; memory is bounded by a batch a thread.
+lies in the images. Work goes over as many threads as the store can use, in three steps: read and
+name all pieces; claim them; read again those that the store lacks, compress and write them. Little
+is lacking as a rule, and it goes into few packs: each is a file to be synced, which others must
+open. Memory is bounded by a pack a thread.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from agents.checkpoints.tree import Piece, Tree, extent_of, open_piece, scan
 WORKSPACE = "workspace"
 
 BATCH = 4 * 1024 * 1024
+PACK = 4 * BATCH
+"""Bytes of memory that are written together at most."""
+ROUND = 1 << 15
+"""Pieces that are claimed together: a gigabyte or two."""
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all, from several threads."""
@@ -96,24 +102,34 @@ def store_tree(
 def _store_pieces(
     session: Session, store: Store, pieces: list[Piece], count: Callable[[int], None]
 ) -> None:
-    def act(batch: list[Piece]) -> None:
-        _store_batch(session, batch)
+    def name(batch: list[Piece]) -> None:
+        _read(piece for piece in batch if not piece.digest)
         count(sum(piece.length for piece in batch))
 
-    batches = list(_batches(pieces))
-    spread(batches, act, min(store.blobs.lanes, len(batches)))
+    def write(batch: list[Piece]) -> None:
+        session.put(_read(batch))
+
+    for first in range(0, len(pieces), ROUND):
+        some = pieces[first : first + ROUND]
+        _spread(store, some, BATCH, name)
+        wanted: dict[bytes, Piece] = {}
+        for piece in some:
+            if piece.digest:
+                wanted.setdefault(piece.digest, piece)
+        missing = session.missing(wanted)
+        lacking = [piece for digest, piece in wanted.items() if digest in missing]
+        share = sum(piece.length for piece in lacking) // store.blobs.lanes + 1
+        _spread(store, lacking, min(PACK, max(BATCH, share)), write)
     for piece in pieces:
         if piece.digest:
             piece.entry.extents.append(extent_of(piece))
 
 
-def _store_batch(session: Session, batch: list[Piece]) -> None:
-    contents = _read(piece for piece in batch if not piece.digest)
-    wanted: dict[bytes, Piece] = {piece.digest: piece for piece in batch if piece.digest}
-    missing = session.missing(wanted)
-    # A chunk known from the base that the store lacks after all has to be read now.
-    contents |= _read(wanted[digest] for digest in missing if digest not in contents)
-    session.put({digest: contents[digest] for digest in missing})
+def _spread(
+    store: Store, pieces: list[Piece], size: int, act: Callable[[list[Piece]], None]
+) -> None:
+    batches = list(_batches(pieces, size))
+    spread(batches, act, min(store.blobs.lanes, len(batches)))
 
 
 def _read(pieces: Iterable[Piece]) -> dict[bytes, memoryview]:
@@ -161,13 +177,13 @@ def _digest_of_zeros(length: int) -> bytes:
     return blake3.blake3(bytes(length)).digest()
 
 
-def _batches(pieces: list[Piece]) -> Iterator[list[Piece]]:
+def _batches(pieces: list[Piece], most: int) -> Iterator[list[Piece]]:
     batch: list[Piece] = []
     size = 0
     for piece in pieces:
         batch.append(piece)
         size += piece.length
-        if size >= BATCH or len(batch) >= 1024:
+        if size >= most or len(batch) >= 1024:
             yield batch
             batch, size = [], 0
     if batch:

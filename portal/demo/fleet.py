@@ -75,13 +75,13 @@ class Fleet:
         """Answer the numbers of the steps that its output tells of, in order."""
         return [int(number) for number, _ in STEP.findall(self.output(id))]
 
-    def wait(self, what: str, condition: Callable[[], Any]) -> Any:
+    def wait(self, what: str, condition: Callable[[], Any], every_s: float = LOOK_S) -> Any:
         """Ask until the answer is true and give it back. Raises ``NotSoError``."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             if answer := condition():
                 return answer
-            time.sleep(LOOK_S)
+            time.sleep(every_s)
         raise NotSoError(f"Waited {PATIENCE_S:.0f} s in vain for {what}.")
 
     def wait_for_step(self, id: int, step: int) -> None:

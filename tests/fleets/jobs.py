@@ -9,6 +9,9 @@ from typing import Any
 
 from portal.demo.fleet import ENDED, Fleet
 
+SELDOM_S = 0.5
+"""Between two looks at a move: each costs the portal time that the move itself needs."""
+
 
 class SpreadJob:
     """A job of several replicas, one a device, from a folder of files."""
@@ -61,7 +64,7 @@ class SpreadJob:
             closed = [r for r in receipts if r["resumed_at"] or r["called_off"]]
             return closed[0] if closed else None
 
-        receipt: dict[str, Any] = self.fleet.wait(f"job {self.job} to {act}", over)
+        receipt: dict[str, Any] = self.fleet.wait(f"job {self.job} to {act}", over, SELDOM_S)
         return receipt
 
     def checkpoint(self) -> dict[str, Any]:
