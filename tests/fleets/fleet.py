@@ -15,6 +15,7 @@ from agents.config import read_config
 from agents.containers import netns
 from agents.node import Node
 from tests.fleets.hosts import Host, Switch
+from tests.fleets.sweeping import note, sweep
 from tests.product import Product
 
 LEASE_S = 12
@@ -42,7 +43,9 @@ class HostFleet(Product):
         self.command = ("-m", "tests.fleets.up", self.switch.address, *hosts)
 
     def __enter__(self) -> Self:
+        sweep()
         with contextlib.ExitStack() as stack:
+            note(self)
             stack.enter_context(self.switch)
             stack.callback(self.clear)
             stack.callback(self.stop)

@@ -27,8 +27,8 @@ _LETTERS = itertools.cycle(string.ascii_lowercase)
 class Switch:
     """A bridge with the hosts on it. A context manager: leaving it removes all of it."""
 
-    def __init__(self, folder: Path, names: Sequence[str]) -> None:
-        self.bridge = f"tps{os.getpid()}{next(_LETTERS)}"
+    def __init__(self, folder: Path, names: Sequence[str], *, bridge: str = "") -> None:
+        self.bridge = bridge or f"tps{os.getpid()}{next(_LETTERS)}"
         self.network = free_network()
         self.address = f"{self.network}.1"
         self.hosts = {
