@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import groupby
-from typing import Any
+from typing import Any, Protocol
 
 from django.db.models import QuerySet
 
@@ -119,9 +120,22 @@ class Floor:
         return sum(tile.use or 0.0 for tile in self.tiles)
 
 
-def status_of(node: Node) -> str:
+class Standing(Protocol):
+    """What the status of a node is told by."""
+
+    @property
+    def heard_at(self) -> datetime | None: ...
+    @property
+    def lost_at(self) -> datetime | None: ...
+    @property
+    def draining(self) -> bool: ...
+    @property
+    def cordoned(self) -> bool: ...
+
+
+def status_of(node: Standing) -> str:
     """A node's status: the word that weighs most."""
-    if not node.enrolled:
+    if node.heard_at is None:
         return "new"
     if node.lost_at is not None:
         return "lost"
