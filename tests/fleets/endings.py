@@ -17,7 +17,7 @@ KINDS = {"migrate": "migrate", "resize": "resize", "pause": "pause"}
 """The receipt that an act leads to."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Asked:
     """One operation that the portal has taken."""
 
@@ -52,25 +52,30 @@ def endings(
 ) -> list[Ended]:
     """Answer how each operation on one job ended, by the job's receipts and checkpoints.
 
-    Each is told by the first trace of its kind that began after it and belongs to none before.
-    What the planner did by itself can be taken for what was asked; the counts are the same.
+    A trace belongs to the newest operation of its kind before it; what was asked in vain, such as
+    another size that it has already, and what was asked again before it began, leaves none.
     """
-    left = sorted((*map(_of_receipt, receipts), *map(_of_cut, cuts)), key=lambda trace: trace.began)
-    found = []
-    for each in sorted(asked, key=lambda each: each.at):
-        kind = KINDS.get(each.act, each.act)
-        if kind not in {*KINDS.values(), "checkpoint"}:
-            found.append(Ended(asked=each, how="done"))
-            continue
-        ours = (t for t in left if t.kind == kind and t.began >= each.at - SKEW_S)
-        trace = next(ours, None)
-        if trace is None:
-            found.append(Ended(asked=each, how="nothing"))
-            continue
-        left.remove(trace)
-        seconds = max(0.0, trace.ended - each.at) if trace.ended else None
-        found.append(Ended(asked=each, how=trace.how, why=trace.why, seconds=seconds))
-    return found
+    traces = (*map(_of_receipt, receipts), *map(_of_cut, cuts))
+    theirs: dict[Asked, _Trace] = {}
+    for trace in sorted(traces, key=lambda trace: trace.began):
+        before = [
+            each
+            for each in asked
+            if KINDS.get(each.act, each.act) == trace.kind and each.at - SKEW_S <= trace.began
+        ]
+        newest = max(before, key=lambda each: each.at, default=None)
+        if newest is not None:
+            theirs.setdefault(newest, trace)
+    return [_ended(each, theirs.get(each)) for each in sorted(asked, key=lambda each: each.at)]
+
+
+def _ended(asked: Asked, trace: _Trace | None) -> Ended:
+    if KINDS.get(asked.act, asked.act) not in {*KINDS.values(), "checkpoint"}:
+        return Ended(asked=asked, how="done")
+    if trace is None:
+        return Ended(asked=asked, how="nothing")
+    seconds = max(0.0, trace.ended - asked.at) if trace.ended else None
+    return Ended(asked=asked, how=trace.how, why=trace.why, seconds=seconds)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -84,8 +89,8 @@ class _Trace:
 
 def _of_receipt(told: dict[str, Any]) -> _Trace:
     # A pause is done once the job has left; it goes on whenever it is resumed.
-    left = _seconds(told["left_at"]) if told["kind"] == "pause" else 0.0
-    ended = told["resumed_at"] or left
+    paused = told["kind"] == "pause"
+    ended = _seconds(told["left_at"]) if paused else told["resumed_at"] or 0.0
     how = "called off" if told["called_off"] else "done" if ended else "under way"
     began = _seconds(told["began_at"])
     return _Trace(kind=told["kind"], began=began, ended=ended, how=how, why=told["called_off"])

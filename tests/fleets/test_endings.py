@@ -43,10 +43,17 @@ def test_each_operation_is_told_by_the_first_trace_of_its_kind_after_it() -> Non
     ]
 
 
+def test_what_is_asked_again_before_it_began_is_told_once() -> None:
+    found = endings(
+        [asked("resize", 10), asked("resize", 40)], [receipt("resize", 41, resumed_at=43.0)], []
+    )
+    assert [(each.how, each.seconds) for each in found] == [("nothing", None), ("done", 3.0)]
+
+
 def test_a_pause_is_done_once_the_job_has_left_and_nothing_is_told_as_nothing() -> None:
     found = endings(
         [asked("pause", 10), asked("resize", 20), asked("cancel", 30)],
-        [receipt("pause", 10, left_at=at(12))],
+        [receipt("pause", 10, left_at=at(12), resumed_at=17.0)],
         [],
     )
     assert [(each.how, each.seconds) for each in found] == [

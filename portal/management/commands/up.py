@@ -20,6 +20,7 @@ class Command(BaseCommand):
     requires_migrations_checks = False
 
     def handle(self, *args: Any, **options: Any) -> None:
+        from portal.supervision.predecessors import await_end
         from portal.supervision.preparation import RefusedError, claim_port, only_one
         from portal.supervision.product import bring_up
         from portal.supervision.supervisor import Supervisor
@@ -46,6 +47,7 @@ class Command(BaseCommand):
 
         try:
             with only_one(settings.HOME):
+                await_end(settings.HOME, supervisor.say)
                 claim_port(settings.PORT)
                 for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
                     signal.signal(number, stop)
