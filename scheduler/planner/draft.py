@@ -86,6 +86,8 @@ class Draft:
         self.reasons: dict[tuple[Need, Size], Why] = {}
         """Why there is no room now, by what is needed."""
         self.yielders: dict[tuple[object, ...], Yielders] = {}
+        self.pushable: dict[tuple[int | None, tuple[str, ...]], int] = {}
+        """Devices of those who could be pushed off by a rank, or by anybody, by kinds."""
         self.moves_left = policy.moves_per_hour - memory.recent
 
     def move_s(self, job: Job, spots: Iterable[Spot] = ()) -> float:

@@ -104,13 +104,14 @@ def admit(draft: Draft) -> dict[Line, Why | None]:
     muted = draft.memory.loosened if _mute(draft) else None
     ahead: dict[Account | None, Job] = {}
     refused: dict[Claim, int] = {}
+    unanswered = not (strict or policy.explain)
     while (line := turns.next()) is not None:
         claim = line.claim
         if claim.blocked_at == muted:
             continue
-        if refused.get(claim) == draft.ledger.mark and passed_over(line, draft):
-            continue
         look(claim, draft)
+        if unanswered and passed_over(line, draft, refused=refused.get(claim) == draft.ledger.mark):
+            continue
         if claim.structural is not None:
             stopped[line] = claim.structural
         elif first := strict and (ahead.get(None) or ahead.get(line.account)):
@@ -124,7 +125,7 @@ def admit(draft: Draft) -> dict[Line, Why | None]:
                 turns.again(line)
         else:
             stopped[line] = None
-            if not (strict or policy.explain) and refused_to_all(claim, draft):
+            if unanswered and refused_to_all(claim, draft):
                 refused[claim] = draft.ledger.mark
             if strict:
                 # One whom its quota holds back holds back its own tenant only.

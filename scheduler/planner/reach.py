@@ -6,7 +6,7 @@ Who is out of reach even so need not be searched for: no order and no reservatio
 from __future__ import annotations
 
 from scheduler.planner.draft import Draft
-from scheduler.planner.ordering import Line
+from scheduler.planner.ordering import NO_TIER, Line
 from scheduler.planner.policy import Push
 
 
@@ -27,7 +27,11 @@ def out_of_reach(line: Line, draft: Draft) -> bool:
 
 def by_shrinking(line: Line, draft: Draft) -> int:
     """Free devices and those that running elastic jobs hold beyond their bounds; 0 if none do."""
-    spare = sum([draft.memory.spare.get(kind, 0) for kind in line.kinds])
+    known, kinds = draft.memory.spare, line.kinds
+    if len(kinds) == 1:
+        spare = known.get(kinds[0], 0)
+    else:
+        spare = sum([known.get(kind, 0) for kind in kinds])
     return spare and spare + _free(line, draft)
 
 
@@ -39,15 +43,20 @@ def by_pushing(line: Line, draft: Draft) -> int:
     policy, account = draft.policy, line.account
     reclaims = policy.quotas and account is not None and not account.neutral
     anybody = reclaims or policy.push is Push.ORDER
-    tier = draft.tier(line.job)
+    tier = line.tier if policy.tiers else NO_TIER
     # For one of its own tier it must be short of its promise: here that is taken for granted.
     most = tier.rank + (policy.promises and tier.promise > 0)
-    held = 0
-    for id_, layer in draft.memory.pushable.items():
-        if anybody or draft.rank(id_) < most:
-            held += layer.count(line.kinds)
+    asked = (None if anybody else most, line.kinds)
+    held = draft.pushable.get(asked)
+    if held is None:
+        held = draft.pushable[asked] = sum(
+            layer.count(line.kinds)
+            for id_, layer in draft.memory.pushable.items()
+            if anybody or draft.rank(id_) < most
+        )
     return held and held + _free(line, draft)
 
 
 def _free(line: Line, draft: Draft) -> int:
-    return sum([draft.fleet.free(kind) for kind in line.kinds])
+    kinds, free = line.kinds, draft.fleet.free
+    return free(kinds[0]) if len(kinds) == 1 else sum([free(kind) for kind in kinds])

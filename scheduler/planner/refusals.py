@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from scheduler.planner.claims import Claim, Key, Moment
 from scheduler.planner.draft import Draft
 from scheduler.planner.explaining import MOST_KNOWN, never
+from scheduler.planner.ledger import NEVER
 from scheduler.planner.ordering import Line, standing
 from scheduler.planner.policy import Backfill, Ordering, Push
 from scheduler.planner.promises import owed, remaining
@@ -99,13 +100,16 @@ def patient(job: Job, draft: Draft) -> bool:
 
 def _patient(claims: Iterable[Claim], draft: Draft) -> list[Line]:
     """Of each tenant and kind of devices the first line that may have some kept for it."""
+    policy, now = draft.policy, draft.now
+    if policy.backfill is Backfill.SKIP and policy.patience_s == NEVER:
+        return []
     first: dict[object, tuple[Key, Line]] = {}
     for claim in claims:
         for line in claim.lines:
-            if patient(line.job, draft):
+            if patient(line.entries[0][1], draft):
                 whose = (line.account, claim.kinds)
-                key = standing(line, draft.policy, draft.now, ())
-                if whose not in first or key < first[whose][0]:
+                key, known = standing(line, policy, now, ()), first.get(whose)
+                if known is None or key < known[0]:
                     first[whose] = (key, line)
     return [line for _, line in first.values()]
 
@@ -165,17 +169,24 @@ def refused_to_all(claim: Claim, draft: Draft) -> bool:
         and known.open == claim.sizes[0].devices
         and (known.gain >= policy.gain_horizon_s or not policy.migration)
         and policy.push is not Push.ORDER
-        and claim.where is None
-        and len(claim.kinds) == 1
     )
 
 
-def passed_over(line: Line, draft: Draft) -> bool:
-    """Whether a line of such a claim has neither more rights nor devices kept for it."""
-    known, claim = line.claim.helpless, line.claim
-    if known is None or not (known.short or not _short(line, draft)):
+def passed_over(line: Line, draft: Draft, *, refused: bool) -> bool:
+    """Whether it would come to nothing to ask for a line, and stand in nobody's way.
+
+    ``refused``: others of its claim were, just now.
+    """
+    claim, known = line.claim, line.claim.helpless
+    if len(claim.kinds) != 1 or claim.where is not None or claim.kept:
         return False
-    return claim.kinds[0] in draft.reserved or not patient(line.job, draft)
+    job, kind = line.job, claim.kinds[0]
+    kept = draft.reserved.get(kind)
+    if kept is not None and not draft.passes(job, kind, claim.sizes[-1].devices):
+        return True
+    if not refused or known is None or not (known.short or not _short(line, draft)):
+        return False
+    return kept is not None or not patient(job, draft)
 
 
 def known_helpless(line: Line, draft: Draft) -> bool:

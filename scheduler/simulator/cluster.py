@@ -84,7 +84,7 @@ class SimulatedCluster:
     def observe(self) -> Snapshot:
         """The facts at this moment; jobs that did not change are the same objects as before."""
         now = self.clock.now
-        if self._splitter is not None:
+        if self._splitter is not None or self.floor.costs.nearness_counts:
             self.floor.measure()
         if changed := self.floor.changed:
             self._roster = self._roster.changed(

@@ -114,6 +114,9 @@ class Floor:
         before = life.pace
         life.paced_from = full_pace
         life.pace = full_pace * self.costs.pace(life.devices, life.arrival.gpus)
+        if self.costs.nearness_counts and life.seats:
+            life.nearness = self.costs.together([self._nodes[seat.node] for seat in life.seats])
+            life.pace *= life.nearness
         self.computing += (life.pace - before) * life.arrival.gpus
         if not life.counted:
             life.counted = True
@@ -125,7 +128,7 @@ class Floor:
     def measure(self) -> None:
         """Show the work of jobs whose pace the planner cannot know from their devices."""
         for life in self.holding.values():
-            if life.phase is Phase.RUNNING and life.paced_from != 1.0:
+            if life.phase is Phase.RUNNING and life.paced_from * life.nearness != 1.0:
                 life.settle(self.clock.now)
                 self._show(life)
 

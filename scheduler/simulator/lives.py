@@ -77,6 +77,7 @@ class Life:
         "moved_at",
         "moving_s",
         "moving_since",
+        "nearness",
         "pace",
         "paced_from",
         "phase",
@@ -102,6 +103,8 @@ class Life:
         """Work a second."""
         self.paced_from = 1.0
         """Its pace when all devices are there, 1 unless CPUs or memory are re-split."""
+        self.nearness = 1.0
+        """The part of its pace that it keeps where it lies."""
         self.worked = 0.0
         self.since = job.submitted_at
         """When ``worked`` and ``delivered`` were last brought up to date."""

@@ -12,6 +12,9 @@ from scheduler.planner import MoveCost, Node
 from scheduler.simulator.arrivals import GIGABYTE, Arrival
 from scheduler.simulator.fleets import Links
 
+PARTS = frozenset({"squeeze", "across_nodes", "across_racks", "across_clusters"})
+"""Costs that are parts of the pace."""
+
 
 class UnreadableCostsError(ValueError):
     """A file of costs that cannot be used."""
@@ -37,6 +40,13 @@ class Costs:
     """Seconds from placing a job that has no image to its first step."""
     squeeze: float = 0.03
     """Part of the pace lost when several replicas share a device."""
+    across_nodes: float = 0.0
+    """Part of the pace lost by a job that lies on several nodes of one rack. This and what follows
+    is off by default: a trace's durations were measured where its jobs ran."""
+    across_racks: float = 0.0
+    """The same where it lies in several racks of a cluster."""
+    across_clusters: float = 0.0
+    """The same where it lies in several clusters."""
     checkpoint_every_s: float = 1800.0
     """Period of the checkpoints that a lost node throws its jobs back to."""
 
@@ -55,6 +65,8 @@ class Costs:
                 raise UnreadableCostsError(f"{path}: unknown key {key!r}; there are {known}")
             if isinstance(number, bool) or not isinstance(number, int | float) or number < 0:
                 raise UnreadableCostsError(f"{path}: {key} must be a number of at least 0")
+            if key in PARTS and number >= 1:
+                raise UnreadableCostsError(f"{path}: {key} is a part of the pace, below 1")
         return cls(**{key: float(number) for key, number in table.items()})
 
     def image(self, arrival: Arrival) -> int:
@@ -85,6 +97,22 @@ class Costs:
         if devices >= full:
             return 1.0
         return devices / full * (1 - self.squeeze)
+
+    @property
+    def nearness_counts(self) -> bool:
+        """Whether it matters to a job's pace how near its replicas are to each other."""
+        return bool(self.across_nodes or self.across_racks or self.across_clusters)
+
+    def together(self, nodes: Sequence[Node]) -> float:
+        """The part of its pace that a job keeps which lies on these nodes."""
+        first = nodes[0]
+        if all(node.id == first.id for node in nodes):
+            return 1.0
+        if any((node.region, node.cluster) != (first.region, first.cluster) for node in nodes):
+            return 1.0 - self.across_clusters
+        if any(node.rack != first.rack for node in nodes):
+            return 1.0 - self.across_racks
+        return 1.0 - self.across_nodes
 
 
 def slowest_link(links: Links, sources: Sequence[Node], targets: Sequence[Node]) -> float | None:

@@ -1,18 +1,20 @@
 """What preemption, migration, elasticity and sensitivity bring, one added after another.
 
 ``python -m tests.benchmarks.pays --json [--part remedies|borrowing|promises] [--jobs N] [--seeds S]
-[--long] [--trace philly|openb] [--load L]``, costs on, three loads.
+[--long | --whole] [--trace philly|openb] [--load L] [--apart N,R]``, costs on, three loads.
 
 Excerpts (as a rule): for each seed other 1,000 consecutive jobs of at most half a day, on 128 GPUs;
 tiers, elastic bounds and models are drawn by the seed. ``--long``: jobs of at most a day, 8,000 of
 Philly on 512 GPUs, and all of openb on every twelfth of its own nodes, with its kinds, CPUs, tiers.
+``--apart 0.15,0.3``: a job loses so much of its pace across nodes and across racks.
+``--whole``: all 82,247 jobs of Philly, however long, on 512 GPUs; takes minutes a run.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from scheduler.planner import Policy, Quota, Tenant, TenantId
@@ -53,6 +55,7 @@ class Subject:
     fleet: Fleet
     profiled: bool
     """Whether the fleet's nodes are like those that the models' profiles were measured on."""
+    costs: Costs = field(default_factory=Costs)
 
 
 def grid(nodes: int) -> Fleet:
@@ -93,11 +96,17 @@ def lengthy(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
     return Subject(dressed(cut, seed=seed, elastic=0.5), fleet, profiled=False)
 
 
+def entire(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
+    """Every job of a trace, however long it is."""
+    tiers = dressed(trace, seed=seed, tiers=TIERS, elastic=0.5, models=models)
+    return Subject(tiers, grid(LONG_NODES), profiled=True)
+
+
 def measured(subject: Subject, load: float, policy: Policy, **options: Any) -> dict[str, float]:
     """The figures of one run."""
     fleet = options.pop("fleet", subject.fleet)
     trace = subject.trace.at_load(load, fleet.devices)
-    result = simulate(trace, fleet, policy, costs=Costs(), **options)
+    result = simulate(trace, fleet, policy, costs=subject.costs, **options)
     found: Any = measure(result)
     moves = found["moves"]
     return {
@@ -194,6 +203,20 @@ def profiles() -> Any:
     return traces() / "synergy" / "profiles_1gpu.csv"
 
 
+def subject(trace: Trace, seed: int, options: argparse.Namespace) -> Subject:
+    """The jobs asked for."""
+    models = sorted(read_profiles(profiles())[0])
+    nodes, racks = (float(part) for part in options.apart.split(","))
+    costs = Costs(across_nodes=nodes, across_racks=racks, across_clusters=racks)
+    if options.whole:
+        found = entire(trace, seed, models)
+    elif options.long:
+        found = lengthy(trace, seed, models)
+    else:
+        found = excerpt(trace, options.jobs, seed, models)
+    return replace(found, costs=costs)
+
+
 def main() -> None:
     """Print the parts asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -201,21 +224,17 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--long", action="store_true")
+    parser.add_argument("--whole", action="store_true")
+    parser.add_argument("--apart", default="0,0", metavar="N,R")
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
     parser.add_argument("--trace", choices=sorted(FILES), action="append")
     parser.add_argument("--load", type=float, action="append")
     options = parser.parse_args()
-    models = sorted(read_profiles(profiles())[0])
     for part in options.part or PARTS:
         play, loads = PARTS[part]
-        for name in options.trace or FILES:
+        for name in options.trace or (["philly"] if options.whole else FILES):
             trace = replace(read_trace(traces() / FILES[name]), name=name)
-            several = [
-                lengthy(trace, seed, models)
-                if options.long
-                else excerpt(trace, options.jobs, seed, models)
-                for seed in range(1, options.seeds + 1)
-            ]
+            several = [subject(trace, seed, options) for seed in range(1, options.seeds + 1)]
             for load in options.load or loads:
                 play(several, load)
 

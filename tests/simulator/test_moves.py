@@ -1,5 +1,7 @@
 """What a preemption, a migration and a resize cost, second by second."""
 
+from dataclasses import replace
+
 from scheduler.planner import (
     Migrate,
     Phase,
@@ -25,10 +27,10 @@ WHY = Why(reason=Reason.FITS)
 class Hand:
     """Drives a simulated cluster by hand: any decision at any moment."""
 
-    def __init__(self, fleet: Fleet, *lines: str, **every: object) -> None:
+    def __init__(self, fleet: Fleet, *lines: str, costs: Costs = COSTS, **every: object) -> None:
         policy = policy_named("fifo-backfill")
         trace = scene(*lines, **every)
-        self.cluster = SimulatedCluster(trace.arrivals, fleet, policy, costs=COSTS)
+        self.cluster = SimulatedCluster(trace.arrivals, fleet, policy, costs=costs)
         self.cluster.advance()
 
     @property
@@ -129,6 +131,16 @@ def test_a_shrunk_job_goes_on_at_the_pace_of_its_devices():
     hand.until(18)
     hand.until(1000)
     assert hand.cluster.floor.lives[0].finished_at == 18 + 90 / (0.5 * 0.9)
+
+
+def test_a_job_across_nodes_works_more_slowly_if_that_counts_and_the_planner_sees_it():
+    hand = Hand(grid(2, 2), "0 100 2", "40 1 1", costs=replace(COSTS, across_nodes=0.2))
+    hand.enact(hand.place(0, "n0000/0", "n0001/0"))
+    hand.until(40)
+    assert hand.job().worked_s == 32
+    hand.enact(Migrate(job="0000000", seats=hand.seats("n0000/0", "n0000/1"), why=WHY))
+    hand.until(48 + 68)
+    assert hand.cluster.floor.finished == 1
 
 
 def test_unchanged_jobs_stay_the_same_objects():

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.simulator.arrivals import Arrival
-from scheduler.simulator.fleets import Links, grid
+from scheduler.simulator.fleets import Links, grid, node
 from scheduler.simulator.physics import Costs, UnreadableCostsError, slowest_link
 
 GB = 10**9
@@ -44,12 +44,29 @@ def test_a_squeezed_job_is_slower_by_its_devices_and_a_little_more():
     assert Costs(squeeze=0.03).pace(2, 4) == pytest.approx(0.485)
 
 
+def test_a_job_that_lies_apart_is_slower_where_that_is_asked_for():
+    costs = Costs(across_nodes=0.1, across_racks=0.2, across_clusters=0.4)
+    near = node("a", 8, rack="r1")
+    beside = node("b", 8, rack="r1")
+    far = node("c", 8, rack="r2")
+    away = node("d", 8, rack="r1", cluster="other")
+    assert costs.together([near, near]) == 1
+    assert costs.together([near, beside]) == pytest.approx(0.9)
+    assert costs.together([near, beside, far]) == pytest.approx(0.8)
+    assert costs.together([near, away]) == pytest.approx(0.6)
+    assert costs.nearness_counts and not Costs().nearness_counts
+    assert Costs().together([near, away]) == 1
+
+
 def test_costs_from_a_file(tmp_path: Path):
     path = tmp_path / "costs.toml"
     path.write_text("checkpoint_s = 3\nstore_gb_s = 1.5\n")
     assert Costs.read(path) == Costs(checkpoint_s=3, store_gb_s=1.5)
     path.write_text("chekpoint_s = 3\n")
     with pytest.raises(UnreadableCostsError, match="chekpoint_s"):
+        Costs.read(path)
+    path.write_text("across_racks = 1.5\n")
+    with pytest.raises(UnreadableCostsError, match="across_racks is a part of the pace"):
         Costs.read(path)
     path.write_text("restore_s = true\n")
     with pytest.raises(UnreadableCostsError, match="restore_s"):
