@@ -50,7 +50,7 @@ WATCHED = (
         "device_kind", "device_memory", "cpus_per_replica", "memory_per_replica", "expected_s",
         "state", "remedy", "submitted_at", "waiting_since", "running_since", "pause_asked",
         "move_asked", "wanted_nodes", "avoid_nodes", "asked_devices", "untouchable_until", "moves",
-        "last_moved_at", "worked_s", "delivered", "entitled", "accounted_at", "recipe",
+        "last_moved_at", "worked_s", "delivered", "entitled", "accounted_at", "recipe", "home",
     )),
     Watched("portal_placement", "job", "job_id", ("job_id", "epoch", "state", "want")),
     Watched("portal_placedreplica", "placement", "placement_id", (

@@ -171,10 +171,19 @@ def wake() -> None:
 
 
 def _wake() -> None:
+    _want(WANTED, "scheduler.tasks.cycle")
+
+
+def wake_in(cluster: str) -> None:
+    """Have a cluster's planner place soon what was sent to it."""
+    _want(f"{WANTED}:{cluster}", "scheduler.tasks.cycle_in", cluster)
+
+
+def _want(mark: str, task: str, *args: str) -> None:
     try:
         with reach() as broker:
-            if broker.set(WANTED, "1", nx=True, ex=5):
-                current_app.send_task("scheduler.tasks.cycle", queue="cycle", ignore_result=True)
+            if broker.set(mark, "1", nx=True, ex=5):
+                current_app.send_task(task, args=args, queue="cycle", ignore_result=True)
     except (redis.RedisError, OSError) as error:
         # The next tick plans anyway; a submission must not fail because the broker is away.
         log.warning("the broker is away, the next tick will plan: %s", error)

@@ -188,6 +188,7 @@ CELERY_TASK_DEFAULT_QUEUE = "work"
 CELERY_TASK_ROUTES = {
     "scheduler.tasks.tick": {"queue": "cycle"},
     "scheduler.tasks.cycle": {"queue": "cycle"},
+    "scheduler.tasks.cycle_in": {"queue": "cycle"},
 }
 CELERY_TASK_PUBLISH_RETRY_POLICY = {"max_retries": 1, "interval_start": 0.1}
 CELERY_TASK_SOFT_TIME_LIMIT = 600

@@ -11,13 +11,19 @@ from scheduler.live.asking import answer_to
 from scheduler.live.housekeeping import keep_house
 from scheduler.live.sampling import sample_jobs
 from scheduler.live.simulating import run_next
-from scheduler.live.turns import take_turn
+from scheduler.live.turns import take_turn, take_turn_in
 
 
 @shared_task(name="scheduler.tasks.cycle")
 def cycle() -> None:
     """Plan because something changed."""
     take_turn(reconciling=False)
+
+
+@shared_task(name="scheduler.tasks.cycle_in")
+def cycle_in(cluster: str) -> None:
+    """Place what was sent to the planner of a cluster."""
+    take_turn_in(cluster)
 
 
 @shared_task(name="scheduler.tasks.tick")

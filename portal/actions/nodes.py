@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from portal import events
 from portal.access import require_admin
 from portal.actions.audit import record
+from portal.actions.promising import lock_turns
 from portal.actions.tokens import digest
 from portal.choices import PlacementState
 from portal.models import Node, PlacedReplica, User
@@ -84,6 +85,9 @@ def change_node(user: User, node: Node, act: str, **changes: Any) -> None:
     for field, value in changes.items():
         setattr(node, field, value)
     with transaction.atomic():
+        if node.cluster != before["cluster"]:
+            # What the planner of the one cluster promised here the other's must see.
+            lock_turns((node.cluster, before["cluster"]))
         # Only these fields: its agent's socket writes the others at the same time.
         node.save(update_fields=["cordoned", "draining", "note", *PLACES])
         record(user, act, f"node {node.name}", before, describe_node(node))

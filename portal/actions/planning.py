@@ -13,6 +13,7 @@ from django.db import transaction
 from portal import events
 from portal.access import require_admin
 from portal.actions.audit import record
+from portal.actions.homes import call_all_back
 from portal.models import Settings, User
 from portal.refusals import Refused
 from scheduler.planner import PRESETS, Policy, Sharing
@@ -64,10 +65,13 @@ def set_policy(user: User, name: str, changes: Mapping[str, Any]) -> Settings:
     if wrong:
         raise Refused(wrong)
     with transaction.atomic():
-        row, _ = Settings.objects.get_or_create(pk=1)
+        Settings.objects.get_or_create(pk=1)
+        row = Settings.objects.select_for_update().get(pk=1)
         before = {"policy": row.policy, "changes": row.changes}
         row.policy, row.changes = name, dict(changes)
         row.save(update_fields=["policy", "changes"])
+        if not changes.get("by_cluster"):
+            call_all_back()
         after = {"policy": row.policy, "changes": row.changes}
         record(user, "policy set", "policy of the fleet", before, after)
         events.wake()

@@ -8,7 +8,7 @@ from django.db import models
 class Lease(models.Model):
     """A named turn that one process holds at a time, taken by a guarded update."""
 
-    name = models.CharField(max_length=40, primary_key=True)
+    name = models.CharField(max_length=80, primary_key=True)
     holder = models.CharField(max_length=80, blank=True, default="")
     until = models.DateTimeField(null=True, blank=True)
     beat_at = models.DateTimeField(null=True, blank=True)

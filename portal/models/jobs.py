@@ -84,6 +84,9 @@ class Job(models.Model):
     reason_numbers = models.JSONField(default=dict)
     sentence = models.TextField(blank=True, default="")
 
+    home = models.CharField(max_length=60, null=True, blank=True, default=None)
+    """The cluster whose planner it was sent to; empty: given back; null: not sent."""
+
     pause_asked = models.BooleanField(default=False)
     move_asked = models.BooleanField(default=False)
     wanted_nodes = models.JSONField(default=list)
@@ -120,7 +123,13 @@ class Job(models.Model):
 
     class Meta:
         ordering = ["-id"]
-        indexes = [models.Index(fields=["tenant", "state"]), models.Index(fields=["owner", "-id"])]
+        indexes = [
+            models.Index(fields=["tenant", "state"]),
+            models.Index(fields=["owner", "-id"]),
+            models.Index(
+                fields=["home"], condition=models.Q(home__isnull=False), name="sent_to_a_cluster"
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.id} {self.name}"

@@ -30,6 +30,9 @@ class LiveCluster:
 
     def enact(self, plan: Plan) -> None:
         enact(plan, self.now)
+        self._allot()
+
+    def _allot(self) -> None:
         if self._seen is not None:
             allot_cpus(self._seen, live_policy())
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
+from typing import Protocol
 
 from portal.actions.leaving import leave
 from portal.actions.locking import in_bulk, locked_job, locked_jobs
@@ -20,9 +22,37 @@ SENTENCES_A_CYCLE = 500
 """Holds whose numbers changed are rewritten at most so many at a time; new reasons always."""
 
 
-def enact(plan: planner.Plan, now: datetime) -> None:
+Rows = list[tuple[int, int, list[str]]]
+
+
+class Promises(Protocol):
+    """To whom devices are promised in one transaction."""
+
+    def give(self, job: int, seats: Rows) -> bool:
+        """Promise seats to a job, unless others were promised one of them."""
+
+
+class Ground:
+    """Where a planner may promise devices: here everywhere, for no other planner is at work."""
+
+    def sole(self, nodes: Iterable[int]) -> AbstractContextManager[Promises]:
+        """Open a unit in which nobody else promises devices of these nodes."""
+        return nullcontext(self)
+
+    def give(self, job: int, seats: Rows) -> bool:
+        return True
+
+    def mine(self, job: Job) -> bool:
+        """Whether a waiting job is this planner's to place."""
+        return True
+
+
+WHOLE = Ground()
+
+
+def enact(plan: planner.Plan, now: datetime, ground: Ground = WHOLE) -> None:
     """Act on a plan: first those who leave, then those who come, then those who wait."""
-    nodes = dict(Node.objects.values_list("name", "id"))
+    nodes = _nodes(plan)
     holds: list[planner.Hold] = []
     arrivals: list[planner.Place] = []
     for decision in plan:
@@ -34,15 +64,26 @@ def enact(plan: planner.Plan, now: datetime) -> None:
             case planner.Preempt():
                 _preempt(decision, now)
             case planner.Migrate():
-                _move(decision, MoveKind.MIGRATE, decision.seats, nodes, now)
+                _move(decision, MoveKind.MIGRATE, _rows(decision.seats, nodes), now, ground)
             case planner.Resize():
-                _move(decision, MoveKind.RESIZE, decision.seats, nodes, now)
-    coming = {job_row(arrival.job): arrival for arrival in arrivals}
-    in_bulk(coming, lambda ids: _place({id: coming[id] for id in ids}, nodes, now))
+                _move(decision, MoveKind.RESIZE, _rows(decision.seats, nodes), now, ground)
+    coming = {job_row(arrival.job): (arrival, _rows(arrival.seats, nodes)) for arrival in arrivals}
+    in_bulk(coming, lambda ids: _place({id: coming[id] for id in ids}, now, ground))
     _hold(holds, now)
 
 
-def _rows(seats: Sequence[planner.Seat], nodes: dict[str, int]) -> list[tuple[int, int, list[str]]]:
+def _nodes(plan: planner.Plan) -> dict[str, int]:
+    """The ids of all nodes that a plan gives seats on."""
+    seats = [
+        seat.node
+        for decision in plan
+        if isinstance(decision, planner.Place | planner.Migrate | planner.Resize)
+        for seat in decision.seats
+    ]
+    return dict(Node.objects.filter(name__in=set(seats)).order_by().values_list("name", "id"))
+
+
+def _rows(seats: Sequence[planner.Seat], nodes: dict[str, int]) -> Rows:
     return [
         (seat.rank, nodes[seat.node], [device_row(device) for device in seat.devices])
         for seat in seats
@@ -96,12 +137,17 @@ def _preempt(decision: planner.Preempt, now: datetime) -> None:
 def _move(
     decision: planner.Migrate | planner.Resize,
     kind: MoveKind,
-    seats: Sequence[planner.Seat],
-    nodes: dict[str, int],
+    seats: Rows,
     now: datetime,
+    ground: Ground,
 ) -> None:
     ahead = worthwhile(job_row(decision.job))
-    with locked_job(job_row(decision.job)) as job:
+    with (
+        ground.sole(node for _, node, _ in seats) as promises,
+        locked_job(job_row(decision.job)) as job,
+    ):
+        if not promises.give(job.id, seats):
+            return
         asked_by = job.asked_by if decision.why.reason == planner.Reason.ASKED else None
         gainer = job_row(decision.beneficiary) if decision.beneficiary else None
         left = leave(
@@ -116,20 +162,22 @@ def _move(
             ahead=ahead,
         )
         if left:
-            place(job, _rows(seats, nodes), now)
+            place(job, seats, now)
             _note(job, kind.value, decision.why, now)
             job.save(update_fields=["reason", "reason_numbers", "sentence"])
 
 
-def _place(arrivals: dict[int, planner.Place], nodes: dict[str, int], now: datetime) -> None:
-    with locked_jobs(arrivals) as jobs:
+def _place(arrivals: dict[int, tuple[planner.Place, Rows]], now: datetime, ground: Ground) -> None:
+    nodes = [node for _, seats in arrivals.values() for _, node, _ in seats]
+    with ground.sole(nodes) as promises, locked_jobs(arrivals) as jobs:
         wishes = []
         for job in jobs:
-            if _may_come(job):
-                arrival = arrivals[job.id]
+            arrival, seats = arrivals[job.id]
+            if ground.mine(job) and _may_come(job) and promises.give(job.id, seats):
                 _note(job, "place", arrival.why, now)
-                job.save(update_fields=["reason", "reason_numbers", "sentence"])
-                wishes.append((job, _rows(arrival.seats, nodes)))
+                job.home = None
+                job.save(update_fields=["reason", "reason_numbers", "sentence", "home"])
+                wishes.append((job, seats))
         place_all(wishes, now)
         for job, _ in wishes:
             job_changed(job)

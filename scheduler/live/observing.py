@@ -140,7 +140,7 @@ class Watch:
         else:
             self._read_changed(changed, now, window)
         if changed is None or "move" in changed:
-            self._links = _kept(self._links, reading.links())
+            self._links = _kept(self._links, self._ways())
         self._mark, self._now = mark, now
         self._tiers = _kept(self._tiers, tuple(map(tier_of, tiers)))
         return planner.Snapshot(
@@ -174,12 +174,12 @@ class Watch:
 
     def _read_all(self, now: datetime, window: datetime) -> None:
         self._names = machines.names()
-        nodes = machines.nodes()
+        nodes = self._machines(None)
         self._nodes = {id: _kept(self._nodes.get(id), node) for id, node in nodes.items()}
         self._list_nodes()
         self._due = []
-        self._gains = reading.gains(None)
-        self._start, self._beyond = window, reading.beyond(window, None)
+        self._gains = self._learned(None)
+        self._start, self._beyond = window, self._past(window, None)
         known = self._roster
         jobs = [_kept(known.get(job.id), job) for _, job in self._jobs(None, now) if job]
         gone = {job.id for job in known}.difference([job.id for job in jobs])
@@ -193,7 +193,7 @@ class Watch:
         keys: set[int] = set()
         if nodes := changed.get("node"):
             self._read_nodes(nodes)
-            keys |= reading.seated_on(nodes) if self._gains else set()
+            keys |= self._concerned(nodes)
         if profiled := changed.get("profile"):
             recipes, alike = reading.alike(profiled)
             keys |= alike
@@ -207,7 +207,7 @@ class Watch:
         if window != self._start:
             keys |= self._later(window)
         elif keys:
-            found = reading.beyond(window, keys)
+            found = self._past(window, keys)
             for id in keys:
                 self._beyond.pop(id, None)
             self._beyond |= found
@@ -227,11 +227,11 @@ class Watch:
     def _later(self, window: datetime) -> set[int]:
         """Let the window of promises move on; answers the jobs for which that makes a change."""
         before = self._beyond
-        self._start, self._beyond = window, reading.beyond(window, None)
+        self._start, self._beyond = window, self._past(window, None)
         return {id for id, sums in self._beyond.items() if before.get(id) != sums}
 
     def _read_nodes(self, keys: Collection[int]) -> None:
-        fresh = machines.nodes(keys)
+        fresh = self._machines(keys)
         changed = False
         for id in keys:
             node, old = fresh.get(id), self._nodes.get(id)
@@ -257,7 +257,7 @@ class Watch:
         tenants, tiers, partitions = self._slugs
         rest, rows = set(keys or ()), reading.jobs(keys, stays)
         if keys is not None and (news := {row.recipe for row in rows} - {"", *self._gains}):
-            self._gains |= {recipe: {} for recipe in news} | reading.gains(news)
+            self._gains |= {recipe: {} for recipe in news} | self._learned(news)
         for row in rows:
             rest.discard(row.id)
             seated = stays.get(row.id, [])
@@ -278,6 +278,24 @@ class Watch:
             )  # fmt: skip
         for id in rest:
             yield id, None
+
+    # What is read; whoever looks at a part of the fleet reads less.
+
+    def _machines(self, keys: reading.Keys) -> dict[int, planner.Node]:
+        return machines.nodes(keys)
+
+    def _concerned(self, nodes: Collection[int]) -> set[int]:
+        """The jobs that look different when these nodes do."""
+        return reading.seated_on(nodes) if self._gains else set()
+
+    def _learned(self, recipes: Collection[str] | None) -> reading.Gains:
+        return reading.gains(recipes)
+
+    def _past(self, window: datetime, keys: reading.Keys) -> dict[int, tuple[float, float]]:
+        return reading.beyond(window, keys)
+
+    def _ways(self) -> tuple[planner.Link, ...]:
+        return reading.links()
 
     def _kind_of(self, seat: planner.Seat) -> str:
         """The kind of the devices of a seat."""

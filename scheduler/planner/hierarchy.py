@@ -1,46 +1,137 @@
 """A fleet of many clusters: planners that share it by cluster, and one pass over the whole.
 
-1. `homes` sends each waiting job to the cluster with the most room for it, by counting only, within
-   what its tenant may use. Jobs that no cluster holds alone stay with the fleet.
-2. Each cluster's planner places those sent to it on its own nodes (`share`). These plans know
-   nothing of each other and may be made by different processes.
-3. The pass over the whole fleet answers all others: who moves, shrinks or leaves for whom.
+1. The pass over the whole plans for everybody who waits, in the order of the whole fleet and within
+   every limit. What it remembers makes that cost what changed, not what there is.
+2. Whom it gives all devices in a single cluster, without asking anybody to leave, it sends there
+   (`Atlas.homes`). All else it does itself: who moves, shrinks or leaves for whom, gangs that
+   span clusters, and the answers of those who wait on.
+3. Each cluster's planner places those sent to it on its own nodes (`share`, `placing`). It reads
+   nothing of the rest of the fleet, and these plans may be made by different processes at once.
 
-Only the last pass disturbs running jobs, so nobody is pushed off in one cluster while another has
-room. Each planner keeps its own memory.
+Whoever was sent is planned for by the pass over the whole until it is placed: so its devices and
+its part of a quota are not given away. Each planner keeps its own memory.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 
-from scheduler.planner.decisions import Place, Plan
-from scheduler.planner.fairness import Accounts
+from scheduler.planner.decisions import Decision, Hold, Migrate, Place, Plan, Preempt, Resize, Why
+from scheduler.planner.ledger import NEVER
 from scheduler.planner.memory import Memory
-from scheduler.planner.needs import held_devices, natural
 from scheduler.planner.passes import plan
-from scheduler.planner.policy import Policy
-from scheduler.planner.snapshot import (
-    Job,
-    JobId,
-    Node,
-    NodeId,
-    Phase,
-    Quota,
-    Snapshot,
-    Tenant,
-    TenantId,
-)
+from scheduler.planner.policy import Backfill, Policy
+from scheduler.planner.reasons import Reason
+from scheduler.planner.snapshot import DeviceId, Job, JobId, Node, NodeId, Phase, Snapshot
 
-FLEET = ""
-"""The home of jobs that need more than one cluster."""
+Spot = tuple[NodeId, DeviceId]
+
+
+class Atlas:
+    """Which cluster each node is in; worked out anew only when nodes changed."""
+
+    def __init__(self) -> None:
+        self._nodes: tuple[Node, ...] = ()
+        self._cluster: dict[NodeId, str] = {}
+        self._names: frozenset[str] = frozenset()
+        self._kinds: dict[str, set[str]] = {}
+
+    def homes(self, snapshot: Snapshot, decided: Plan) -> dict[JobId, str]:
+        """The clusters whose planners can give these jobs their devices as well.
+
+        That is so where a job gets all it asked for, free, in one cluster with a name, and it
+        cannot be of another kind than its quota was asked for.
+        """
+        self._take_in(snapshot.nodes)
+        arrivals = [decision for decision in decided if isinstance(decision, Place)]
+        if len(self._names) < 2 or not arrivals:
+            return {}
+        left = _left(snapshot, decided)
+        wanted = {arrival.job for arrival in arrivals}
+        jobs = {job.id: job for job in snapshot.jobs if job.id in wanted}
+        found: dict[JobId, str] = {}
+        for arrival in arrivals:
+            cluster = self._home(jobs[arrival.job], arrival, left)
+            if cluster:
+                found[arrival.job] = cluster
+        return found
+
+    def _take_in(self, nodes: tuple[Node, ...]) -> None:
+        if nodes is self._nodes:
+            return
+        self._nodes, self._kinds = nodes, {}
+        self._cluster = {node.id: node.cluster for node in nodes}
+        self._names = frozenset(self._cluster.values()) - {""}
+
+    def _kinds_in(self, cluster: str) -> set[str]:
+        if cluster not in self._kinds:
+            self._kinds[cluster] = {
+                device.kind
+                for node in self._nodes
+                if node.cluster == cluster
+                for device in node.devices
+            }
+        return self._kinds[cluster]
+
+    def _home(self, job: Job, arrival: Place, left: frozenset[Spot]) -> str:
+        clusters = {self._cluster.get(seat.node, "") for seat in arrival.seats}
+        devices = {(seat.node, device) for seat in arrival.seats for device in seat.devices}
+        cluster = min(clusters, default="")
+        if len(clusters) > 1 or not cluster or job.kept_on or len(devices) < job.devices:
+            return ""
+        if not job.device_kind and len(self._kinds_in(cluster)) > 1:
+            return ""
+        return cluster if left.isdisjoint(devices) else ""
+
+
+def _left(snapshot: Snapshot, decided: Plan) -> frozenset[Spot]:
+    """The devices of those who leave or move in a plan: they are not free yet."""
+    leaving = {one.job for one in decided if isinstance(one, Preempt | Migrate | Resize)}
+    if not leaving:
+        return frozenset()
+    return frozenset(
+        (seat.node, device)
+        for job in snapshot.jobs
+        if job.id in leaving
+        for seat in job.seats
+        for device in seat.devices
+    )
+
+
+def placing(policy: Policy) -> Policy:
+    """The policy of a planner that only places those sent to it.
+
+    Their order and their tenants' limits were looked at before they were sent.
+    """
+    return replace(
+        policy, name=f"{policy.name} in a cluster", preemption=False, migration=False,
+        elasticity=False, defragmentation=False, drains=False, quotas=False, explain=False,
+        backfill=Backfill.SKIP, patience_s=NEVER,
+    )  # fmt: skip
+
+
+def share(snapshot: Snapshot, at: Mapping[JobId, str], cluster: str) -> Snapshot:
+    """What the planner of one cluster is shown: its nodes, who is there, who was sent there."""
+    nodes = tuple(node for node in snapshot.nodes if node.cluster == cluster)
+    inside = {node.id for node in nodes}
+    jobs = tuple(
+        job
+        for job in snapshot.jobs
+        if (
+            at.get(job.id) == cluster
+            if job.phase is Phase.WAITING
+            else any(seat.node in inside for seat in job.seats)
+        )
+    )
+    return replace(snapshot, nodes=nodes, jobs=jobs, links=(), moved_at=())
 
 
 class Planners:
     """The memories of the planners of one fleet: one for the whole, and one a cluster."""
 
     def __init__(self) -> None:
+        self.atlas = Atlas()
         self.whole = Memory()
         self.of: dict[str, Memory] = {}
 
@@ -49,153 +140,35 @@ class Planners:
 
 
 def plan_by_cluster(snapshot: Snapshot, policy: Policy, planners: Planners | None = None) -> Plan:
-    """A plan for the whole fleet, made cluster by cluster."""
+    """One round of all planners of a fleet, one after the other, as a single plan.
+
+    Whom a cluster's planner finds no place for waits for the next round.
+    """
     planners = planners or Planners()
-    at = homes(snapshot, policy)
-    gentle = placing(policy)
-    placed: dict[JobId, Place] = {}
-    for cluster in sorted({node.cluster for node in snapshot.nodes}):
-        part = share(snapshot, at, cluster)
-        for decision in plan(part, gentle, planners.cluster(cluster)):
+    decided = plan(snapshot, policy, planners.whole)
+    at = planners.atlas.homes(snapshot, decided)
+    own = [decision for decision in decided if decision.job not in at]
+    before = replace(snapshot, jobs=tuple(_coming(snapshot, own)))
+    placed: dict[JobId, Decision] = {}
+    for cluster in sorted(set(at.values())):
+        part = share(before, at, cluster)
+        for decision in plan(part, placing(policy), planners.cluster(cluster)):
             if isinstance(decision, Place):
                 placed[decision.job] = decision
-    rest = replace(
-        snapshot,
-        jobs=tuple(
-            replace(job, phase=Phase.MOVING, seats=placed[job.id].seats)
-            if job.id in placed
-            else job
-            for job in snapshot.jobs
-        ),
-    )
-    return (*placed.values(), *plan(rest, policy, planners.whole))
+    held = [
+        Hold(job=job, why=Why(reason=Reason.SENT, numbers={"cluster": cluster}))
+        for job, cluster in at.items()
+        if job not in placed
+    ]
+    return (*own, *placed.values(), *held)
 
 
-def placing(policy: Policy) -> Policy:
-    """The policy of a planner that only places."""
-    return replace(
-        policy, name=f"{policy.name} in a cluster", preemption=False, migration=False,
-        elasticity=False, defragmentation=False, drains=False, explain=False,
-    )  # fmt: skip
-
-
-def homes(snapshot: Snapshot, policy: Policy) -> dict[JobId, str]:
-    """The cluster of every waiting job whose tenant may use so many devices more."""
-    free = _free(snapshot)
-    accounts = Accounts(snapshot.tenants)
-    nodes = {node.id: node for node in snapshot.nodes}
-    for job in snapshot.jobs:
-        account = accounts.get(job.tenant)
-        if job.phase is not Phase.WAITING and account is not None:
-            account.charge(_kind(job, nodes), held_devices(job))
-    ranks = {tier.id: tier.rank for tier in snapshot.tiers} if policy.tiers else {}
-    waiting = sorted(
-        (job for job in snapshot.jobs if job.phase is Phase.WAITING and not job.kept_on),
-        key=lambda job: (
-            -ranks.get(job.tier, 0), -job.priority, job.submitted_at, natural(job.id),
-        ),
-    )  # fmt: skip
-    found: dict[JobId, str] = {}
-    for job in waiting:
-        rooms = [
-            (count, cluster, kind)
-            for (cluster, kind), count in free.items()
-            if count >= job.devices and job.device_kind in ("", kind)
-        ]
-        if not rooms:
-            found[job.id] = FLEET
-            continue
-        _, cluster, kind = max(rooms)
-        account = accounts.get(job.tenant)
-        if account is not None:
-            if policy.quotas and accounts.refusal(account, kind, job.devices, None) is not None:
-                continue
-            account.charge(kind, job.devices)
-        free[cluster, kind] -= job.devices
-        found[job.id] = cluster
-    return found
-
-
-def _free(snapshot: Snapshot) -> dict[tuple[str, str], int]:
-    """Healthy devices of usable nodes that nobody holds, by cluster and kind."""
-    taken = {
-        (seat.node, device)
+def _coming(snapshot: Snapshot, own: list[Decision]) -> list[Job]:
+    """The jobs as they are once a plan was begun: whoever moves holds both places."""
+    seats = {one.job: one.seats for one in own if isinstance(one, Place | Migrate | Resize)}
+    return [
+        replace(job, phase=Phase.MOVING, seats=(*job.seats, *seats[job.id]))
+        if job.id in seats
+        else job
         for job in snapshot.jobs
-        for seat in job.seats
-        for device in seat.devices
-    }
-    free: dict[tuple[str, str], int] = {}
-    for node in snapshot.nodes:
-        if node.cordoned or node.draining or node.lost:
-            continue
-        for device in node.devices:
-            if not device.sick and (node.id, device.id) not in taken:
-                key = (node.cluster, device.kind)
-                free[key] = free.get(key, 0) + 1
-    return free
-
-
-def _kind(job: Job, nodes: Mapping[NodeId, Node]) -> str:
-    """The device kind that a running job holds."""
-    if job.device_kind or not job.seats:
-        return job.device_kind
-    seat = job.seats[0]
-    devices = nodes[seat.node].devices if seat.node in nodes else ()
-    return next((one.kind for one in devices if one.id in seat.devices), "")
-
-
-def share(snapshot: Snapshot, at: Mapping[JobId, str], cluster: str) -> Snapshot:
-    """What the planner of one cluster is shown: its nodes, who runs there, who was sent there.
-
-    A tenant may use there what it uses there already and what was sent: so all planners together
-    keep to its limit. What others keep to themselves is kept in every cluster.
-    """
-    nodes = tuple(node for node in snapshot.nodes if node.cluster == cluster)
-    inside = {node.id for node in nodes}
-    kinds = {device.id: device.kind for node in nodes for device in node.devices}
-    jobs: list[Job] = []
-    used: dict[tuple[TenantId, str], int] = {}
-    for job in snapshot.jobs:
-        if job.phase is Phase.WAITING:
-            if at.get(job.id) == cluster:
-                jobs.append(job)
-                for kind in [job.device_kind] if job.device_kind else sorted(set(kinds.values())):
-                    key = (job.tenant, kind)
-                    used[key] = used.get(key, 0) + job.devices
-        elif any(seat.node in inside for seat in job.seats):
-            jobs.append(job)
-            for kind in sorted({kinds.get(d, "") for seat in job.seats for d in seat.devices}):
-                key = (job.tenant, kind)
-                used[key] = used.get(key, 0) + held_devices(job)
-    return replace(snapshot, nodes=nodes, jobs=tuple(jobs), tenants=_sliced(snapshot.tenants, used))
-
-
-def _sliced(
-    tenants: Iterable[Tenant], used: Mapping[tuple[TenantId, str], int]
-) -> tuple[Tenant, ...]:
-    """The tenants with limits of what they use and were sent, parents with that of all below."""
-    tenants = tuple(tenants)
-    parents = {tenant.id: tenant.parent for tenant in tenants}
-    whole: dict[tuple[TenantId, str], int] = {}
-    for (tenant, kind), count in used.items():
-        above: TenantId | None = tenant
-        seen: set[TenantId] = set()
-        while above is not None and above not in seen:
-            seen.add(above)
-            whole[above, kind] = whole.get((above, kind), 0) + count
-            above = parents.get(above)
-
-    def sliced(tenant: Tenant, kind: str, quota: Quota) -> Quota:
-        limit = whole.get((tenant.id, kind), 0)
-        if not quota.lend:
-            return quota
-        reserved = min(quota.reserved, limit)
-        return replace(quota, reserved=reserved, borrow=limit - reserved)
-
-    return tuple(
-        replace(
-            tenant,
-            quotas={kind: sliced(tenant, kind, quota) for kind, quota in tenant.quotas.items()},
-        )
-        for tenant in tenants
-    )
+    ]

@@ -83,6 +83,8 @@ class Policy:
     """The part of its CPUs that a job always keeps under ``Sharing.TUNE``."""
     profiling: bool = False
     """Whether jobs are measured of themselves (applied by whoever asks the agents)."""
+    by_cluster: bool = False
+    """Whether the planners of clusters share the live fleet (applied by whoever takes turns)."""
     pool: bool = False
     """Idealised: one counted pool of devices without place or kind; decisions carry no seats."""
     explain: bool = True

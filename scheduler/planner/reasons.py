@@ -36,6 +36,7 @@ class Reason(StrEnum):
     RESERVED = "reserved"
     PROTECTED = "protected"
     MOVE_BUDGET = "move_budget"
+    SENT = "sent"
 
     # Starting.
     FITS = "fits"
@@ -179,6 +180,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.MOVE_BUDGET: (
         "Moving others would make room, but the budget of {budget:# move|# moves} an hour is spent."
     ),
+    Reason.SENT: "There is room in cluster {cluster}; the planner there gives it its devices now.",
     Reason.FITS: "{devices:# device was|# devices were} free.",
     Reason.RESTORED: (
         "{devices:# device was|# devices were} free; it goes on from its checkpoint."

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from hypothesis import given as drawn
 from hypothesis import settings
 
-from scheduler.planner import PRESETS, Hold, Policy, Quota, Snapshot, Tenant
-from scheduler.planner.hierarchy import FLEET, Planners, homes, plan_by_cluster, share
+from scheduler.planner import PRESETS, Hold, Place, Policy, Quota, Snapshot, Tenant, plan
+from scheduler.planner.hierarchy import Atlas, Planners, plan_by_cluster, share
 from scheduler.planner.invariants import check
 from scheduler.planner.paper import enacted
 from tests.planner.sketches import given, job, node, told
@@ -18,26 +16,56 @@ POLICY = PRESETS["default"]
 NODES = [node("a1", cluster="a"), node("a2", cluster="a"), node("b1", cluster="b")]
 
 
-def test_each_job_is_sent_to_the_cluster_with_most_room() -> None:
+def homes(snapshot: Snapshot, policy: Policy = POLICY) -> dict[str, str]:
+    return {**Atlas().homes(snapshot, plan(snapshot, policy))}
+
+
+def test_a_job_is_sent_where_the_whole_would_place_it() -> None:
     jobs = [job("x", 8, on="a1"), job("y", 4, on="a2"), job("one", 6), job("wide", 12)]
     snapshot = given(NODES, jobs)
-    assert homes(snapshot, POLICY) == {"one": "b", "wide": FLEET}
+    assert homes(snapshot) == {"one": "b"}
     assert {one.id for one in share(snapshot, {"one": "b"}, "b").jobs} == {"one"}
     assert {one.id for one in share(snapshot, {"one": "b"}, "a").jobs} == {"x", "y"}
 
 
-def test_what_no_cluster_holds_is_left_to_the_pass_over_the_whole() -> None:
-    found = told(plan_by_cluster(given(NODES, [job("wide", 24), job("one", 2)]), POLICY))
-    assert found["one"].startswith("place")
-    assert found["wide"].startswith("hold")
-    found = told(plan_by_cluster(given(NODES, [job("wide", 24)]), POLICY))
-    assert found["wide"] == "place a1*8+a2*8+b1*8 fits"
+def test_gangs_that_span_clusters_stay_with_the_whole() -> None:
+    snapshot = given(NODES, [job("wide", 24)])
+    assert homes(snapshot) == {}
+    assert told(plan_by_cluster(snapshot, POLICY))["wide"] == "place a1*8+a2*8+b1*8 fits"
+    assert homes(given(NODES, [job("gang", 16)])) == {"gang": "a"}
+
+
+def test_nobody_is_sent_to_devices_that_others_have_yet_to_leave() -> None:
+    jobs = [job("low", 24, on="a1*8 a2*8 b1*8"), job("high", 8, tier="premium")]
+    found = told(plan_by_cluster(given(NODES, jobs), POLICY))
+    assert found["high"].startswith("place") and found["low"].startswith(("preempt", "resize"))
+    assert homes(given(NODES, jobs)) == {}
 
 
 def test_nobody_is_pushed_off_while_another_cluster_has_room() -> None:
     jobs = [job("low", 16, on="a1*8 a2*8"), job("high", 8, tier="premium")]
     found = told(plan_by_cluster(given(NODES, jobs), POLICY))
     assert found == {"high": "place b1*8 fits"}
+
+
+def test_only_who_gets_all_it_asked_for_is_sent() -> None:
+    jobs = [job("full", 20, on="a1*8 a2*8 b1*4"), job("small", 8, fewest_devices=2)]
+    snapshot = given(NODES, jobs)
+    assert told(plan(snapshot, POLICY))["small"] == "place b1*4 started_small"
+    assert homes(snapshot) == {}
+
+
+def test_a_kind_that_was_left_open_is_not_left_to_a_cluster_of_several() -> None:
+    mixed = [*NODES, node("b2", cluster="b", kind="h100")]
+    full = job("full", 16, on="a1*8 a2*8")
+    assert homes(given(mixed, [full, job("any", 2)])) == {}
+    assert homes(given(mixed, [full, job("one", 2, device_kind="h100")])) == {"one": "b"}
+
+
+def test_a_fleet_without_clusters_is_planned_as_one() -> None:
+    bare = [node("n1"), node("n2")]
+    assert homes(given(bare, [job("one", 2)])) == {}
+    assert homes(given([*bare, node("a1", cluster="a")], [job("one", 2)])) == {}
 
 
 def test_all_planners_together_keep_to_the_limit() -> None:
@@ -48,18 +76,32 @@ def test_all_planners_together_keep_to_the_limit() -> None:
     assert sum(what.startswith("place") for what in found.values()) == 2
 
 
-def policy_for(policy: Policy) -> Policy:
-    """Not those whose order is strict over the whole fleet."""
-    return replace(policy, backfill=POLICY.backfill)
+def test_who_waits_has_the_reason_of_the_whole_fleet() -> None:
+    tight = (Tenant(id="team", quotas={"a100": Quota(reserved=4, borrow=4)}),)
+    jobs = [job("x", 8, on="a1"), job("late", 4), job("far", 32, tenant="other")]
+    snapshot = given(NODES, jobs, tenants=(*tight, Tenant(id="other")))
+    assert told(plan_by_cluster(snapshot, POLICY)) == told(plan(snapshot, POLICY))
 
 
 @settings(max_examples=40, deadline=None, derandomize=True)
 @drawn(snapshots, policies)
 def test_no_rule_is_broken(snapshot: Snapshot, policy: Policy) -> None:
-    policy, planners = policy_for(policy), Planners()
+    planners = Planners()
     for _ in range(3):
         decided = plan_by_cluster(snapshot, policy, planners)
         assert check(snapshot, decided, policy) == []
         if all(isinstance(decision, Hold) for decision in decided):
             return
         snapshot = enacted(snapshot, decided)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@drawn(snapshots, policies)
+def test_as_many_are_placed_as_by_one_planner(snapshot: Snapshot, policy: Policy) -> None:
+    """Whoever one planner would place is placed by many, if not in this round, then in the next."""
+    alone = {one.job for one in plan(snapshot, policy) if isinstance(one, Place)}
+    first = plan_by_cluster(snapshot, policy)
+    sent = {one.job for one in first if isinstance(one, Hold) and one.why.reason == "sent"}
+    placed = {one.job for one in first if isinstance(one, Place)}
+    assert placed | sent == alone
+    assert placed or not alone
