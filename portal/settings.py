@@ -180,7 +180,11 @@ SPECTACULAR_SETTINGS = {
 
 CELERY_BROKER_URL = connections.broker(REDIS_URL)
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
-CELERY_BROKER_TRANSPORT_OPTIONS = {"visibility_timeout": 3600, "global_keyprefix": "tidepool-"}
+CELERY_BROKER_TRANSPORT_OPTIONS = {
+    "visibility_timeout": 3600,
+    "global_keyprefix": "tidepool-",
+    "socket_timeout": 30,  # seconds; a broker whose machine is gone never says so
+}
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
 CELERY_TASK_IGNORE_RESULT = True
