@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 
-from django.db.models import F
 from django.utils import timezone
 
 from portal.choices import JobState, PlacementState
@@ -113,23 +112,29 @@ class Books:
     def write(self) -> None:
         """Add to the entries there are and make the others. The jobs' rows are locked."""
         hours = {hour for _, hour in self.hours}
-        rows = Promise.objects.filter(job__in=self.jobs, hour__in=hours)
-        known = {(job, hour): id for id, job, hour in rows.values_list("id", "job_id", "hour")}
-        fresh = []
-        for (id, hour), (delivered, entitled) in self.hours.items():
-            if (entry := known.get((id, hour))) is not None:
-                Promise.objects.filter(pk=entry).update(
-                    delivered=F("delivered") + delivered, entitled=F("entitled") + entitled
+        rows = Promise.objects.filter(job__in=self.jobs, hour__in=hours).order_by()
+        known = {
+            (job, hour): (delivered, entitled)
+            for job, hour, delivered, entitled in rows.values_list(
+                "job_id", "hour", "delivered", "entitled"
+            )
+        }
+        entries = []
+        for (id, hour), (delivered, entitled) in sorted(self.hours.items()):
+            job, (had, ought) = self.jobs[id], known.get((id, hour), (0.0, 0.0))
+            entries.append(
+                Promise(
+                    job=job, hour=hour, tenant_id=job.tenant_id, tier_id=job.tier_id,
+                    promise=job.tier.promise, delivered=had + delivered, entitled=ought + entitled,
                 )
-            else:
-                job = self.jobs[id]
-                fresh.append(
-                    Promise(
-                        job=job, hour=hour, tenant_id=job.tenant_id, tier_id=job.tier_id,
-                        promise=job.tier.promise, delivered=delivered, entitled=entitled,
-                    )
-                )  # fmt: skip
-        Promise.objects.bulk_create(fresh)
+            )  # fmt: skip
+        if entries:
+            Promise.objects.bulk_create(
+                entries,
+                update_conflicts=True,
+                unique_fields=["job", "hour"],
+                update_fields=["delivered", "entitled"],
+            )
         if self.used_at is not None:
             use_tenants(self.used, self.used_at)
 

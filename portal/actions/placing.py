@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 Seats = Sequence[tuple[int, int, Sequence[str]]]
 """(rank, node id, device ids on that node) of each replica."""
 
+GOING = ("checkpoint", "state", "want", "want_since", "then", "devices")
+"""What changes of a placement when it is set going."""
 PRESENT = (PlacementState.ACTIVE, PlacementState.PARKED)
 
 
@@ -109,11 +111,13 @@ def activate_all(wishes: Sequence[tuple[Job, Placement]], now: datetime) -> list
     )
     busy = _busy_devices(nodes)
     images = newest_checkpoints(job for job, _ in held if job.epoch > 1)
-    begun = []
+    begun, going = [], []
     for job, placement in held:
         if not _blocked(placement, busy):
-            _add_holder(busy, _set_going(job, placement, nodes, images.get(job.id), now))
+            going.append(_set_going(job, placement, nodes, images.get(job.id), now))
+            _add_holder(busy, going[-1])
             begun.append(job)
+    Placement.objects.bulk_update(going, GOING)
     return begun
 
 
@@ -131,7 +135,7 @@ def _set_going(
     image: Checkpoint | None,
     now: datetime,
 ) -> Placement:
-    """Answer the placement that it runs in from now on."""
+    """Answer the placement that it runs in from now on, to be saved."""
     account(job, now)
     parked = present_placement(job)
     if parked is None:
@@ -143,7 +147,6 @@ def _set_going(
     placement.want = Want.RUNNING
     placement.want_since = now
     placement.then = Then.STAY
-    placement.save()
     here = {replica.node_id: nodes[replica.node_id] for replica in placement.replicas.all()}
     verdict = judge(
         here.values(), replicas=job.replicas, on_gpus=_on_gpus(placement.replicas.all(), here)

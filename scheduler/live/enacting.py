@@ -176,10 +176,11 @@ def _place(arrivals: dict[int, tuple[planner.Place, Rows]], now: datetime, groun
             if ground.mine(job) and _may_come(job) and promises.give(job.id, seats):
                 _note(job, "place", arrival.why, now)
                 job.home = None
-                job.save(update_fields=["reason", "reason_numbers", "sentence", "home"])
                 wishes.append((job, seats))
         place_all(wishes, now)
         for job, _ in wishes:
+            if job.state == JobState.WAITING:  # those that start were saved whole
+                job.save(update_fields=["reason", "reason_numbers", "sentence", "home"])
             job_changed(job)
 
 
