@@ -33,8 +33,10 @@ WORKSPACE = "workspace"
 BATCH = 4 * 1024 * 1024
 PACK = 4 * BATCH
 """Bytes of memory that are written together at most."""
-ROUND = 1 << 15
-"""Pieces that are claimed together: a gigabyte or two."""
+ROUND = 1 << 13
+"""Pieces that are claimed together: half a gigabyte of memory, two of files. A store that claims
+nothing for an hour is taken for dead.
+"""
 
 Progress = Callable[[int, int], None]
 """Called with bytes done and bytes in all, from several threads."""

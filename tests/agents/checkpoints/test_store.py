@@ -137,6 +137,21 @@ def test_what_is_new_here_and_there_goes_into_few_files(store: Store, tmp_path: 
     assert (tmp_path / "out" / "memory").read_bytes() == (folder / "memory").read_bytes()
 
 
+def test_what_is_too_much_to_be_claimed_at_once_is_claimed_in_rounds(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("agents.checkpoints.dump.ROUND", 4)
+    folder = tmp_path / "tree"
+    folder.mkdir()
+    block = os.urandom(256 * 1024)
+    (folder / "memory").write_bytes(os.urandom(9 * len(block)) + block * 9)
+    stored = store_tree(store, folder)
+    assert stored.bytes_new == 10 * len(block)
+    assert store.blobs.find("i/") == [], "no claim is left"
+    fetch_tree(store, stored.manifest_key, tmp_path / "out")
+    assert (tmp_path / "out" / "memory").read_bytes() == (folder / "memory").read_bytes()
+
+
 def test_an_unchanged_file_is_not_read_again(
     store: Store, workspace: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
