@@ -12,9 +12,11 @@ from django.shortcuts import redirect, render
 from portal.access import access_partition, require_admin, visible_partitions, visible_tenants
 from portal.actions import partitions as actions
 from portal.choices import ENDED_STATES
+from portal.drawings.figures import count
 from portal.forms.partitions import PartitionChangeForm, PartitionForm
 from portal.models import Job, Partition
 from portal.refusals import Refused
+from portal.views.doing import done
 from portal.views.visitors import Visitor, posted, signed_in
 
 
@@ -24,14 +26,11 @@ def partitions(request: Visitor) -> HttpResponse:
     if request.method == "POST":
         require_admin(request.user)
     form = PartitionForm(posted(request))
-    if request.method == "POST" and form.is_valid():
-        try:
-            made = actions.create_partition(request.user, **form.cleaned_data)
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            messages.success(request, f"{made.title} is there.")
-            return redirect("partitions")
+    if done(request, form, lambda values: actions.create_partition(request.user, **values)):
+        messages.success(
+            request, f"{form.cleaned_data['title'] or form.cleaned_data['slug']} is there."
+        )
+        return redirect("partitions")
     context = {"page": "tenants", "partitions": described(request), "form": form}
     return render(request, "partitions/page.html", context, status=422 if form.errors else 200)
 
@@ -59,26 +58,18 @@ def partition(request: Visitor, slug: str) -> HttpResponse:
     require_admin(request.user)
     initial = PartitionChangeForm.initial_of(row)
     form = PartitionChangeForm(posted(request), initial=initial)
-    if request.method == "POST" and form.is_valid():
-        values = form.cleaned_data
-        try:
-            actions.change_partition(
-                request.user,
-                row,
-                title=values["title"] or row.slug,
-                nodes=values["nodes"],
-                tenants=values["tenants"],
-            )
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            messages.success(request, f"{row.title} is saved. {told(values['nodes'])}")
-            return redirect("partitions")
+
+    def change(values: dict[str, Any]) -> None:
+        title = values["title"] or row.slug
+        actions.change_partition(
+            request.user, row, title=title, nodes=values["nodes"], tenants=values["tenants"]
+        )
+
+    if done(request, form, change):
+        nodes = count(len(form.cleaned_data["nodes"]), "node")
+        messages.success(request, f"{row.title} is saved. It has {nodes} now.")
+        return redirect("partitions")
     return show(request, row, form)
-
-
-def told(nodes: list[Any]) -> str:
-    return f"It has {len(nodes)} node{'' if len(nodes) == 1 else 's'} now."
 
 
 @signed_in("POST")

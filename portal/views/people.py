@@ -18,7 +18,7 @@ from portal.choices import ENDED_STATES
 from portal.forms.people import AccountChangeForm, AccountForm, NewPasswordForm, OwnPasswordForm
 from portal.forms.refusing import RefusingForm
 from portal.models import User
-from portal.refusals import Refused
+from portal.views.doing import done
 from portal.views.visitors import Visitor, numbered, posted, signed_in
 
 ROWS = 50
@@ -36,14 +36,10 @@ def people(request: Visitor) -> HttpResponse:
     """All accounts, and the form of a new one."""
     require_admin(request.user)
     form = AccountForm(posted(request))
-    if request.method == "POST" and form.is_valid():
-        try:
-            account = actions.create_account(request.user, **form.cleaned_data)
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            messages.success(request, f"{account.username} may log in. Add them to a tenant.")
-            return redirect("person", account.username)
+    if done(request, form, lambda values: actions.create_account(request.user, **values)):
+        username = form.cleaned_data["username"]
+        messages.success(request, f"{username} may log in. Add them to a tenant.")
+        return redirect("person", username)
     page = Paginator(narrow(request), ROWS).get_page(numbered(request, "page", 1))
     context = {
         "page": "tenants",
@@ -86,14 +82,9 @@ def person(request: Visitor, username: str) -> HttpResponse:
     form = AccountChangeForm(
         posted(request), initial={field: getattr(account, field) for field in actions.FIELDS}
     )
-    if request.method == "POST" and form.is_valid():
-        try:
-            actions.change_account(request.user, account, **form.cleaned_data)
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            messages.success(request, "Saved.")
-            return redirect("person", username)
+    if done(request, form, lambda values: actions.change_account(request.user, account, **values)):
+        messages.success(request, "Saved.")
+        return redirect("person", username)
     return show(request, find(username), form=form)
 
 
@@ -104,16 +95,15 @@ def set_password(request: Visitor, username: str) -> HttpResponse:
     require_admin(request.user)
     account = find(username)
     form = NewPasswordForm(request.POST)
-    if form.is_valid():
-        try:
-            actions.set_password(request.user, account, form.cleaned_data["password"])
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            if account.pk == request.user.pk:
-                update_session_auth_hash(request, account)
-            messages.success(request, f"{username} logs in with the new password from now on.")
-            return redirect("person", username)
+    if done(
+        request,
+        form,
+        lambda values: actions.set_password(request.user, account, values["password"]),
+    ):
+        if account.pk == request.user.pk:
+            update_session_auth_hash(request, account)
+        messages.success(request, f"{username} logs in with the new password from now on.")
+        return redirect("person", username)
     return show(request, account, password_form=form)
 
 
@@ -135,16 +125,16 @@ def show(request: Visitor, account: User, **forms: RefusingForm) -> HttpResponse
 def own_password(request: Visitor) -> HttpResponse:
     """Change one's own password."""
     form = OwnPasswordForm(posted(request))
-    if request.method == "POST" and form.is_valid():
-        values = form.cleaned_data
-        try:
-            actions.change_password(request.user, values["old_password"], values["new_password"])
-        except Refused as refusal:
-            form.refuse(refusal)
-        else:
-            update_session_auth_hash(request, request.user)
-            messages.success(request, "Your password is changed.")
-            return redirect("preferences")
+    if done(
+        request,
+        form,
+        lambda told: actions.change_password(
+            request.user, told["old_password"], told["new_password"]
+        ),
+    ):
+        update_session_auth_hash(request, request.user)
+        messages.success(request, "Your password is changed.")
+        return redirect("preferences")
     return render(
         request, "accounts/password.html", {"form": form}, status=422 if form.errors else 200
     )

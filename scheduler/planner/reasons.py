@@ -84,8 +84,8 @@ class Reason(StrEnum):
 class _Words(Formatter):
     """Formats plain words for numbers and tolerates missing ones.
 
-    ``{name:# device|# devices}`` chooses by the number, for which # stands; ``{name:span}`` is
-    seconds in their largest unit.
+    ``{name:# device|# devices|no device}`` chooses by the number, for which # stands; without the
+    third, none is like many. ``{name:span}`` is seconds in their largest unit.
     """
 
     def get_value(self, key: int | str, args: object, kwargs: object) -> object:
@@ -99,8 +99,10 @@ class _Words(Formatter):
             said = str(value)
         if format_spec == "span" and isinstance(value, int | float):
             return _span(value)
-        one, bar, many = format_spec.partition("|")
-        return (one if said == "1" else many).replace("#", said) if bar else said
+        one, *many = format_spec.split("|")
+        if not many:
+            return said
+        return {"1": one, "0": many[-1]}.get(said, many[0]).replace("#", said)
 
 
 def _span(seconds: float) -> str:
@@ -153,7 +155,8 @@ SENTENCES: dict[Reason, str] = {
         "tenants that do not lend."
     ),
     Reason.BUSY: (
-        "It needs {wanted:# device|# devices}; {free:# suitable one is|# suitable ones are} free."
+        "It needs {wanted:# device|# devices}; "
+        "{free:# suitable one is|# suitable ones are|no suitable one is} free."
     ),
     Reason.FRAGMENTED: (
         "It needs {wanted:# device|# devices}; {free:# is|# are} free, but too scattered: room for "
@@ -167,7 +170,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.KEPT_NODE_BUSY: "It is paused on node {node}, whose devices are in use.",
     Reason.NODES_AWAY: (
         "{away:# suitable device is|# suitable devices are} on nodes that are cordoned, draining, "
-        "lost or sick; {free:# other is|# others are} free and it needs {wanted}."
+        "lost or sick; {free:# other is|# others are|no other is} free and it needs {wanted}."
     ),
     Reason.BEHIND: "Job {ahead} is ahead of it and goes first.",
     Reason.RESERVED: (
@@ -188,7 +191,7 @@ SENTENCES: dict[Reason, str] = {
     Reason.STARTED_SMALL: (
         "It starts on {devices} of {wanted:# device|# devices}, because more are not free."
     ),
-    Reason.MADE_ROOM: "{count:# job makes|# jobs make} room for it.",
+    Reason.MADE_ROOM: "{count:# job|# jobs} made room for it.",
     Reason.OUTRANKED: "Job {beneficiary} has a higher service tier.",
     Reason.RECLAIMED: (
         "Tenant {tenant} takes back its reserved devices for job {beneficiary}; they were lent."

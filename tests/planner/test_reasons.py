@@ -30,9 +30,9 @@ def test_a_sentence_agrees_with_its_number() -> None:
     assert Reason.FITS.sentence({"devices": 2.0}) == "2 devices were free."
     assert Reason.FITS.sentence() == "Some devices were free."
     assert Reason.BUSY.sentence({"wanted": 1, "free": 0}) == (
-        "It needs 1 device; 0 suitable ones are free."
+        "It needs 1 device; no suitable one is free."
     )
-    assert Reason.MADE_ROOM.sentence({"count": 1}) == "1 job makes room for it."
+    assert Reason.MADE_ROOM.sentence({"count": 1}) == "1 job made room for it."
 
 
 def test_long_times_are_told_in_their_largest_unit() -> None:
