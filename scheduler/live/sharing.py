@@ -13,6 +13,7 @@ and what one of them decided reaches the others by rows:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from datetime import datetime
@@ -29,8 +30,8 @@ from scheduler.live.neighbourhoods import ClusterWatch
 from scheduler.live.observing import Watch
 from scheduler.planner.hierarchy import Atlas
 
-FEW = 32
-"""So many are placed at once by the pass over the whole: to send them would take longer."""
+FEW = 8
+"""So many in a cluster are placed by the pass over the whole: a turn there would take longer."""
 
 
 class Commons(Ground):
@@ -72,10 +73,9 @@ class SharedFleet(LiveCluster):
             return
         away = {id: at for id, at in stay.items() if at != FLEET}
         fresh = {id: at for id, at in able.items() if id not in stay}
-        if len(fresh) + len(away) > FEW:
-            away |= fresh
-        else:
-            fresh = {}
+        many = Counter([*away.values(), *fresh.values()])
+        fresh = {id: at for id, at in fresh.items() if many[at] > FEW}
+        away |= fresh
         acts = [one for one in plan if not isinstance(one, planner.Hold) and one.job not in away]
         enact(tuple(acts), self.now, Commons())
         for cluster in sorted(set(fresh.values())):
