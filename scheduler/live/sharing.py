@@ -14,7 +14,7 @@ and what one of them decided reaches the others by rows:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
 
@@ -76,16 +76,26 @@ class SharedFleet(LiveCluster):
         many = Counter([*away.values(), *fresh.values()])
         fresh = {id: at for id, at in fresh.items() if many[at] > FEW}
         away |= fresh
-        acts = [one for one in plan if not isinstance(one, planner.Hold) and one.job not in away]
-        enact(tuple(acts), self.now, Commons())
+        own = [one for one in plan if one.job not in away]
+        # What the planners of clusters should see comes first, the rest while they are at work.
+        near = [one for one in own if self._concerns(one, set(away.values()))]
+        enact(tuple(near), self.now, Commons())
         for cluster in sorted(set(fresh.values())):
             why = planner.Reason.SENT
             jobs = [job_row(id) for id, at in fresh.items() if at == cluster]
             send(jobs, cluster, why.value, why.sentence({"cluster": cluster}))
         for cluster in sorted(set(away.values())):
             wake_in(cluster)
-        enact(tuple(one for one in plan if isinstance(one, planner.Hold)), self.now, Commons())
+        done = {one.job for one in near}
+        enact(tuple(one for one in own if one.job not in done), self.now, Commons())
         self._allot()
+
+    def _concerns(self, decision: planner.Decision, clusters: Set[str]) -> bool:
+        """Whether somebody leaves, or is given devices in one of some clusters."""
+        if isinstance(decision, planner.Hold):
+            return False
+        seats = () if isinstance(decision, planner.Preempt) else decision.seats
+        return not seats or any(self.atlas.cluster(seat.node) in clusters for seat in seats)
 
     def _settled(self) -> set[planner.JobId]:
         """Those that were sent and have been placed."""

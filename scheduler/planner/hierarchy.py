@@ -57,6 +57,10 @@ class Atlas:
                 found[arrival.job] = cluster
         return found
 
+    def cluster(self, node: NodeId) -> str:
+        """The cluster of a node as it was last looked at; empty if it has none."""
+        return self._cluster.get(node, "")
+
     def _take_in(self, nodes: tuple[Node, ...]) -> None:
         if nodes is self._nodes:
             return
@@ -75,7 +79,7 @@ class Atlas:
         return self._kinds[cluster]
 
     def _home(self, job: Job, arrival: Place, left: frozenset[Spot]) -> str:
-        clusters = {self._cluster.get(seat.node, "") for seat in arrival.seats}
+        clusters = {self.cluster(seat.node) for seat in arrival.seats}
         devices = {(seat.node, device) for seat in arrival.seats for device in seat.devices}
         cluster = min(clusters, default="")
         if len(clusters) > 1 or not cluster or job.kept_on or len(devices) < job.devices:

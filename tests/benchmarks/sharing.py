@@ -1,12 +1,13 @@
 """What planners that share a fleet by cluster gain: ``python -m tests.benchmarks.sharing --json``.
 
-The fleet of `observing.py` is written to a database. Each round some jobs end, so that others that
-wait find room, and either one worker plans the whole until nobody else finds any, or two workers
-share the fleet by cluster; first all rounds of the one kind, then all of the other, so that both
-know the fleet. ``alone_a_s`` and ``shared_a_s`` are placements a second, ``gain`` is their ratio.
-``whole_s`` is the worker's clock for a turn of one planner, ``sending_s`` for one of the pass over
-the whole that sends what it finds room for, ``cluster_s`` for one of a cluster's planner, each with
-how many jobs it placed or sent (medians). ``..._mb`` is what the two workers hold at the end.
+The fleet of `observing.py` is written to a database. Each round some jobs end and as many of the
+same sizes come, so that hundreds of those who wait find room. Either one worker plans the whole
+until nobody else finds any, or two workers share the fleet by cluster; first all rounds of the one
+kind, then all of the other, so that both know the fleet. ``alone_a_s`` and ``shared_a_s`` are
+placements a second, ``gain`` is their ratio. ``whole_s`` is the worker's clock for a turn of one
+planner, ``sending_s`` for one of the pass over the whole that sends what it finds room for,
+``cluster_s`` for one of a cluster's planner, each with how many jobs it found places for (medians).
+``workers_mb`` is what the two workers held.
 """
 
 from __future__ import annotations
@@ -143,7 +144,13 @@ def end_some(dice: random.Random) -> None:
     placements = Placement.objects.filter(job__in=over)
     PlacedReplica.objects.filter(placement__in=placements).update(state="exited", exit_code=0)
     placements.update(state="ended", ended_at=now)
+    fresh = list(Job.objects.filter(id__in=over))
     Job.objects.filter(id__in=over).update(state="succeeded", ended_at=now, running_since=None)
+    for job in fresh:
+        job.pk, job.state, job.epoch, job.delivered, job.entitled = None, "waiting", 0, 0.0, 0.0
+        job.submitted_at = job.waiting_since = now
+        job.started_at = job.running_since = job.accounted_at = None
+    Job.objects.bulk_create(fresh)
 
 
 def started() -> int:
