@@ -1,13 +1,14 @@
 """What preemption, migration, elasticity and sensitivity bring, one added after another.
 
 ``python -m tests.benchmarks.pays --json [--part remedies|borrowing|promises] [--jobs N] [--seeds S]
-[--long | --whole] [--trace philly|openb] [--load L] [--apart N,R]``, costs on, three loads.
+[--long | --whole] [--trace philly|openb|ee9e8c] [--load L] [--apart N,R]``, costs on, three loads.
 
 Excerpts (as a rule): for each seed other 1,000 consecutive jobs of at most half a day, on 128 GPUs;
 tiers, elastic bounds and models are drawn by the seed. ``--long``: jobs of at most a day, 8,000 of
 Philly on 512 GPUs, and all of openb on every twelfth of its own nodes, with its kinds, CPUs, tiers.
 ``--apart 0.15,0.3``: a job loses so much of its pace across nodes and across racks.
-``--whole``: all 82,247 jobs of Philly, however long, on 512 GPUs; takes minutes a run.
+``--whole``: all 82,247 jobs of Philly, however long, on 512 GPUs (minutes a run), or with
+``--trace ee9e8c`` all 1,508 of that virtual cluster on 128.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def lengthy(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
 def entire(trace: Trace, seed: int, models: Sequence[str]) -> Subject:
     """Every job of a trace, however long it is."""
     tiers = dressed(trace, seed=seed, tiers=TIERS, elastic=0.5, models=models)
-    return Subject(tiers, grid(LONG_NODES), profiled=True)
+    return Subject(tiers, grid(NODES if trace.name in SMALL else LONG_NODES), profiled=True)
 
 
 def measured(subject: Subject, load: float, policy: Policy, **options: Any) -> dict[str, float]:
@@ -196,6 +197,8 @@ PARTS: dict[str, tuple[Part, tuple[float, ...]]] = {
     "promises": (promises, LOADS[:1]),
 }
 FILES = {"philly": "philly/philly.csv", "openb": "openb/openb_pod_list_gpuspec33.csv"}
+SMALL = {"ee9e8c": "tiresias/ee9e8c.csv"}
+"""Played only if asked for, whole: of its jobs 60 % want several GPUs."""
 
 
 def profiles() -> Any:
@@ -227,13 +230,13 @@ def main() -> None:
     parser.add_argument("--whole", action="store_true")
     parser.add_argument("--apart", default="0,0", metavar="N,R")
     parser.add_argument("--part", choices=sorted(PARTS), action="append")
-    parser.add_argument("--trace", choices=sorted(FILES), action="append")
+    parser.add_argument("--trace", choices=sorted({**FILES, **SMALL}), action="append")
     parser.add_argument("--load", type=float, action="append")
     options = parser.parse_args()
     for part in options.part or PARTS:
         play, loads = PARTS[part]
         for name in options.trace or (["philly"] if options.whole else FILES):
-            trace = replace(read_trace(traces() / FILES[name]), name=name)
+            trace = replace(read_trace(traces() / {**FILES, **SMALL}[name]), name=name)
             several = [subject(trace, seed, options) for seed in range(1, options.seeds + 1)]
             for load in options.load or loads:
                 play(several, load)
