@@ -181,7 +181,7 @@ def serve(line: Line, draft: Draft) -> bool:
         or (policy.migration and make_gap(line, job, draft))
         or (policy.preemption and push_off(line, job, draft))
     )
-    if not worked:
+    if not worked and (policy.preemption or policy.migration or policy.elasticity):
         line.claim.helpless = moment(line, draft, open_)
     return _stand(line, job, draft, worked=worked)
 
