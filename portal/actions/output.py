@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 
@@ -48,19 +49,21 @@ def append_output(job: int, rank: int, offset: int, data: bytes) -> int:
     """Keep a piece of output where it belongs, once, and answer how many bytes are held now.
 
     A piece that was kept before is skipped; one that leaves a gap is not kept, so that its
-    sender, told how much is held, sends from there.
+    sender, told how much is held, sends from there. One at a time, whatever the process: what an
+    agent's broken link still brings may come beside what it sends again over the next.
     """
-    held = output_size(job, rank)
-    if held >= LIMIT:
-        return offset + len(data)
-    if offset > held or offset + len(data) <= held:
-        return held
-    fresh = data[held - offset :]
-    if held + len(fresh) > LIMIT:
-        fresh = fresh[: LIMIT - held - len(NOTICE)] + NOTICE
     path = path_of(job, rank)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        held = os.fstat(file.fileno()).st_size
+        if held >= LIMIT:
+            return offset + len(data)
+        if offset > held or offset + len(data) <= held:
+            return held
+        fresh = data[held - offset :]
+        if held + len(fresh) > LIMIT:
+            fresh = fresh[: LIMIT - held - len(NOTICE)] + NOTICE
         file.write(fresh)
     event = OutputEvent(
         kind="output", job=job, rank=rank, offset=held, text=fresh.decode("utf-8", "replace")

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from agents.protocol import State, Want
 from portal.actions.accounting import account, standing
-from portal.actions.checkpoints import newest_checkpoints
+from portal.actions.checkpoints import discard_checkpoint, newest_checkpoints
 from portal.actions.locking import locked_job
 from portal.actions.output import output_size
 from portal.actions.verdicts import judge
@@ -274,6 +274,7 @@ def _forget(job: Job, placement: Placement) -> None:
 
 def end_placement(job: Job, placement: Placement, now: datetime) -> None:
     """Give the seats back; the agents remove what is still there."""
+    discard_checkpoint(placement, "The job had lost its place before all of it was stored.")
     placement.state = PlacementState.ENDED
     placement.ended_at = now
     placement.save()

@@ -180,6 +180,21 @@ def test_a_lost_node_sends_its_job_back_to_the_last_checkpoint(town: Town) -> No
     assert job.epoch == 2
 
 
+def test_a_checkpoint_of_a_place_that_is_lost_is_given_up(town: Town) -> None:
+    town.node("n1", 1)
+    job = town.submit()
+    town.rest()
+    town.puppets["n1"].obeys = False
+    checkpoint_job(town.user, job)
+    Node.objects.update(heard_at=town.now)
+    town.pass_time(31)
+    reconcile_and_rest(town)
+    assert job.receipts.get().kind == "recover"
+    cut = Checkpoint.objects.get(job=job)
+    assert (cut.state, cut.collected) == ("discarded", True)
+    assert "lost its place" in cut.error
+
+
 def reconcile_and_rest(town: Town) -> None:
     from portal.actions.linking import give_up_silent_nodes
 

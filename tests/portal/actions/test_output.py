@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,20 @@ def test_pieces_are_kept_once_and_in_order() -> None:
     assert read_output(1, 0) == b"one two"
     assert read_output(1, 0, offset=-3) == b"two"
     assert read_output(1, 0, offset=4, limit=2) == b"tw"
+
+
+def test_pieces_that_come_over_two_links_at_once_are_kept_once() -> None:
+    pieces = [(number * 8, b"%07d\n" % number) for number in range(150)]
+    with ThreadPoolExecutor(8) as links:
+        every = [links.submit(send, pieces) for _ in range(8)]
+        for each in every:
+            each.result()
+    assert read_output(1, 0, limit=10_000) == b"".join(data for _, data in pieces)
+
+
+def send(pieces: list[tuple[int, bytes]]) -> None:
+    for offset, data in pieces:
+        append_output(1, 0, offset, data)
 
 
 def test_nothing_was_printed_yet() -> None:
