@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
 
 from scheduler.planner import Policy
 from scheduler.simulator.arrivals import Trace, UnreadableTraceError
@@ -101,6 +101,9 @@ def play_beside(play: Play, going_on: Callable[[float], bool]) -> Played | None:
             return _attend(process, play, going_on)
         finally:
             process.kill()
+            # It may not have read all that was handed over when it was called off.
+            with contextlib.suppress(OSError):
+                cast("IO[bytes]", process.stdin).close()
 
 
 def _attend(
