@@ -30,9 +30,9 @@ PAGES = (
     "/promises/jobs.csv", "/what-if/", "/partitions/", "/accounts/", "/audit/", "/tokens/",
 )  # fmt: skip
 ENDPOINTS = (
-    "jobs/", "jobs/?limit=1000", "jobs/?state=waiting", "jobs/{running}/", "jobs/{running}/use/",
+    "jobs/", "jobs/?page_size=500", "jobs/?state=waiting", "jobs/{running}/", "jobs/{running}/use/",
     "jobs/{running}/receipts/", "jobs/{running}/decisions/", "jobs/{running}/placements/",
-    "jobs/{running}/promises/", "nodes/", "nodes/?limit=1000", "nodes/{node}/", "tenants/",
+    "jobs/{running}/promises/", "nodes/", "nodes/?page_size=500", "nodes/{node}/", "tenants/",
     "tenants/{tenant}/", "tiers/", "partitions/", "promises/", "promises/shortfalls/", "fleet/",
     "fleet/history/", "users/", "audit/", "simulations/", "me/", "policy/", "POST jobs/check/",
     "POST jobs/",
@@ -58,7 +58,7 @@ def pages(options: Any) -> dict[str, Any]:
     Membership.objects.get_or_create(user=member, tenant=tenant)
     names, told, slow = known(tenant), 0, []
     for user in (root, member):
-        client = Client(SERVER_NAME="localhost")
+        client = Client(SERVER_NAME="localhost", headers={"accept-encoding": "gzip"})
         client.force_login(user)
         for address in (*PAGES, *(api(endpoint) for endpoint in ENDPOINTS)):
             figures = fetch(client, address.format(**names), tenant.slug)
