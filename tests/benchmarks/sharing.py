@@ -4,9 +4,10 @@ The fleet of `observing.py` is written to a database. Each round some jobs end a
 same sizes come, so that hundreds of those who wait find room. Either one worker plans the whole
 until nobody else finds any, or two workers share the fleet by cluster; first all rounds of the one
 kind, then all of the other, so that both know the fleet. ``alone_a_s`` and ``shared_a_s`` are
-placements a second until 95 % were placed, ``gain`` is their ratio. ``whole_s`` is the worker's clock for a turn of one
-planner, ``sending_s`` for one of the pass over the whole that sends what it finds room for,
-``cluster_s`` for one of a cluster's planner, each with how many jobs it found places for (medians).
+placements a second until 95 % were placed, ``gain`` is their ratio. ``whole_s`` is the worker's
+clock for a turn of one planner, ``sending_s`` for one of the pass over the whole that sends what it
+finds room for, ``cluster_s`` for one of a cluster's planner, each with how many jobs it found
+places for (medians).
 ``workers_mb`` is what the two workers held.
 """
 
