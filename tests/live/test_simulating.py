@@ -59,7 +59,7 @@ def test_a_trace_is_played_as_it_is_and_with_more_nodes(town: Town, root: User) 
     rows = {name: cells for name, *cells in asked.table}
     assert rows["Jobs finished"] == ["2", "3"], "the job of two devices needs two nodes"
     assert "3 jobs of mine" in asked.detail
-    assert "1 lines could not be read" in asked.detail
+    assert "1 line could not be read" in asked.detail
     assert asked.broken == ["line 5: gpus is not a number: 'z'"]
     assert [run["finished"] for run in asked.measures] == [2, 3]
     assert asked.costs["moves"] == 0
