@@ -124,5 +124,5 @@ def test_a_log_keeps_colours_and_can_be_searched(sample: Portal, page: Page) -> 
     expect(text.locator(".c2").first).to_be_visible()
     page.keyboard.press("/")
     page.keyboard.type("step   9100")
-    expect(page.locator("[data-log-found]")).to_have_text("1 of 1 lines")
+    expect(page.locator("[data-log-found]")).to_have_text("1 of 1 line")
     expect(text.locator("mark")).to_have_text("step   9100")
