@@ -295,6 +295,9 @@ class Memory:
             held = Held(job, [], self.accounts.get(job.tenant), job.device_kind, job.devices)
         else:
             held = self.ledger.observed(job)
+        if [part for part in held.parts if part.mask & ~part.bin.free]:
+            # Of a device with two holders less is set aside, and nothing more is taken.
+            self._loosen()
         self.ledger.put(held)
         self.epoch += 1
         self.running += held.count

@@ -92,6 +92,11 @@ def test_a_device_with_two_holders_is_free_when_both_have_left() -> None:
     recall(a_snapshot(seed), a_policy(seed * 7 + 1), seed)
 
 
+def test_who_comes_where_another_still_is_uses_up_what_was_set_aside() -> None:
+    seed = 1100046400
+    recall(a_snapshot(seed), a_policy(seed * 7 + 1), seed)
+
+
 def recall(snapshot: Snapshot, policy: Policy, seed: int) -> None:
     """A few cycles, of whose plans only a part comes true, with a memory and without."""
     dice, memory = random.Random(seed), Memory()
