@@ -158,11 +158,14 @@ def main() -> None:
     """Play what is on standard input."""
     step_back()
     play: Play = pickle.load(sys.stdin.buffer)
+    allowed = resource.getrlimit(resource.RLIMIT_AS)
     if play.most_bytes:
-        resource.setrlimit(resource.RLIMIT_AS, (play.most_bytes, play.most_bytes))
+        resource.setrlimit(resource.RLIMIT_AS, (play.most_bytes, allowed[1]))
     try:
         _play(play)
     except MemoryError:
+        # Without room of its own even the refusal could fail.
+        resource.setrlimit(resource.RLIMIT_AS, allowed)
         most = f"{play.most_bytes / 2**30:.1f} GiB"
         say({"refused": f"It needs more than {most} of memory, which is all it may have."})
     except OSError as error:
