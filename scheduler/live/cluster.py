@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from django.utils import timezone
 
 from portal.actions.planning import policy_in_force
 from scheduler.live.allotting import allot_cpus
-from scheduler.live.enacting import enact
+from scheduler.live.enacting import Ground, enact
 from scheduler.live.observing import Watch
 from scheduler.planner import Plan, Policy, Snapshot
 
@@ -17,7 +18,10 @@ class LiveCluster:
     """Observes rows and enacts through guarded updates; ``now`` is the moment of one cycle.
 
     Whoever runs many cycles hands in the same ``watch``: it saves time and changes nothing.
+    ``keep`` is called before anything is written, and raises when the turn is another's.
     """
+
+    keep: Callable[[], None] = staticmethod(lambda: None)
 
     def __init__(self, now: datetime | None = None, watch: Watch | None = None) -> None:
         self.now = now or timezone.now()
@@ -29,7 +33,7 @@ class LiveCluster:
         return self._seen
 
     def enact(self, plan: Plan) -> None:
-        enact(plan, self.now)
+        enact(plan, self.now, Ground(self.keep))
         self._allot()
 
     def _allot(self) -> None:

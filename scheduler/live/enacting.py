@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime
 from typing import Protocol
@@ -33,7 +33,13 @@ class Promises(Protocol):
 
 
 class Ground:
-    """Where a planner may promise devices: here everywhere, for no other planner is at work."""
+    """Where a planner may promise devices: here everywhere, for no other planner is at work.
+
+    ``keep`` makes sure of that before each transaction; it raises if it is so no longer.
+    """
+
+    def __init__(self, keep: Callable[[], None] = lambda: None) -> None:
+        self.keep = keep
 
     def sole(self, nodes: Iterable[int]) -> AbstractContextManager[Promises]:
         """Open a unit in which nobody else promises devices of these nodes."""
@@ -56,6 +62,7 @@ def enact(plan: planner.Plan, now: datetime, ground: Ground = WHOLE) -> None:
     holds: list[planner.Hold] = []
     arrivals: list[planner.Place] = []
     for decision in plan:
+        ground.keep()
         match decision:
             case planner.Place():
                 arrivals.append(decision)
@@ -168,6 +175,7 @@ def _move(
 
 
 def _place(arrivals: dict[int, tuple[planner.Place, Rows]], now: datetime, ground: Ground) -> None:
+    ground.keep()
     nodes = [node for _, seats in arrivals.values() for _, node, _ in seats]
     with ground.sole(nodes) as promises, locked_jobs(arrivals) as jobs:
         wishes = []

@@ -4,17 +4,42 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
+from django.db import OperationalError
 from django.db.models import Q
 from django.utils import timezone
 
 from portal.models import Lease
 
 LASTS = timedelta(seconds=60)
+
+
+class TurnLostError(OperationalError):
+    """The turn took so long that it went to another process: nothing more may be done in it."""
+
+
+class Turn(dict[str, Any]):
+    """A turn that is held; what is put into it is kept as its figures."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self._name = name
+        self._renew_at = time.monotonic() + LASTS.total_seconds() / 3
+
+    def keep(self) -> None:
+        """Hold the turn on, if it is time for that; raise ``TurnLostError`` if another has it."""
+        if time.monotonic() < self._renew_at:
+            return
+        now = timezone.now()
+        mine = Lease.objects.filter(name=self._name, holder=holder(), until__gt=now)
+        if not mine.update(until=now + LASTS):
+            raise TurnLostError(f"The turn {self._name} went to another process.")
+        self._renew_at = time.monotonic() + LASTS.total_seconds() / 3
 
 
 def holder() -> str:
@@ -40,11 +65,11 @@ def _dead_holder(name: str) -> str | None:
 
 
 @contextmanager
-def turn(name: str) -> Iterator[dict[str, Any] | None]:
+def turn(name: str) -> Iterator[Turn | None]:
     """Hold the named turn, or get None when another process has it.
 
-    What is put into the yielded dictionary is kept as the turn's figures. A holder that died
-    on this machine loses its turn at once, one elsewhere after ``LASTS``.
+    A holder that died on this machine loses its turn at once, one elsewhere after ``LASTS``: who
+    may take longer keeps it on (`Turn.keep`).
     """
     now = timezone.now()
     Lease.objects.get_or_create(name=name)
@@ -55,7 +80,7 @@ def turn(name: str) -> Iterator[dict[str, Any] | None]:
     if not mine:
         yield None
         return
-    detail: dict[str, Any] = {}
+    detail = Turn(name)
     held = Lease.objects.filter(name=name, holder=holder())
     try:
         yield detail

@@ -14,7 +14,7 @@ and what one of them decided reaches the others by rows:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Callable, Iterable, Set
 from contextlib import AbstractContextManager
 from datetime import datetime
 
@@ -37,7 +37,8 @@ FEW = 8
 class Commons(Ground):
     """Devices that others may promise as well: all of the fleet, or those of one cluster."""
 
-    def __init__(self, cluster: str | None = None) -> None:
+    def __init__(self, keep: Callable[[], None], cluster: str | None = None) -> None:
+        super().__init__(keep)
         self.cluster = cluster
 
     def sole(self, nodes: Iterable[int]) -> AbstractContextManager[Promises]:
@@ -79,7 +80,7 @@ class SharedFleet(LiveCluster):
         own = [one for one in plan if one.job not in away]
         # What the planners of clusters should see comes first, the rest while they are at work.
         near = [one for one in own if self._concerns(one, set(away.values()))]
-        enact(tuple(near), self.now, Commons())
+        enact(tuple(near), self.now, Commons(self.keep))
         for cluster in sorted(set(fresh.values())):
             why = planner.Reason.SENT
             jobs = [job_row(id) for id, at in fresh.items() if at == cluster]
@@ -87,7 +88,7 @@ class SharedFleet(LiveCluster):
         for cluster in sorted(set(away.values())):
             wake_in(cluster)
         done = {one.job for one in near}
-        enact(tuple(one for one in own if one.job not in done), self.now, Commons())
+        enact(tuple(one for one in own if one.job not in done), self.now, Commons(self.keep))
         self._allot()
 
     def _concerns(self, decision: planner.Decision, clusters: Set[str]) -> bool:
@@ -120,7 +121,7 @@ class Neighbourhood(LiveCluster):
         sent = [job_row(job.id) for job in self._seen.jobs if job.phase is planner.Phase.WAITING]
         try:
             places = [decision for decision in plan if isinstance(decision, planner.Place)]
-            enact(tuple(places), self.now, Commons(cluster))
+            enact(tuple(places), self.now, Commons(self.keep, cluster))
         finally:
             if sent and give_back(sent, cluster):
                 wake()

@@ -7,7 +7,6 @@ import logging
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
 
 import redis
 
@@ -16,7 +15,7 @@ from portal.broker import broker
 from portal.events import WANTED, wake, wake_in
 from scheduler.cycle import run_cycle
 from scheduler.live.cluster import LiveCluster, live_policy
-from scheduler.live.lease import turn
+from scheduler.live.lease import Turn, TurnLostError, turn
 from scheduler.live.neighbourhoods import ClusterWatch
 from scheduler.live.observing import Watch
 from scheduler.live.reconciling import reconcile
@@ -83,8 +82,9 @@ def take_turn_in(cluster: str) -> None:
             _run(Neighbourhood(watch), placing(policy), memory, figures)
 
 
-def _run(fleet: LiveCluster, policy: Policy, memory: Memory, figures: dict[str, Any]) -> None:
+def _run(fleet: LiveCluster, policy: Policy, memory: Memory, figures: Turn) -> None:
     began = time.perf_counter()
+    fleet.keep = figures.keep
     plan = run_cycle(fleet, policy, memory)
     figures["cycle_s"] = round(time.perf_counter() - began, 4)
     figures["decisions"] = len(plan)
@@ -92,16 +92,18 @@ def _run(fleet: LiveCluster, policy: Policy, memory: Memory, figures: dict[str, 
 
 
 @contextmanager
-def _turn(
-    name: str, wanted: str, another: str, again: Callable[[], None]
-) -> Iterator[dict[str, Any] | None]:
+def _turn(name: str, wanted: str, another: str, again: Callable[[], None]) -> Iterator[Turn | None]:
     """Take a turn, or have whoever has it take another one when it is done."""
-    with turn(name) as figures:
-        if figures is None:
-            _ask_for_another(another)
-        else:
-            _calm(wanted)
-        yield figures
+    try:
+        with turn(name) as figures:
+            if figures is None:
+                _ask_for_another(another)
+            else:
+                _calm(wanted)
+            yield figures
+    except TurnLostError as lost:
+        log.warning("%s What it had not done yet is planned anew.", lost)
+        return
     if figures is not None and _was_asked(another):
         again()
 
