@@ -77,6 +77,8 @@ class Draft:
         """What is kept on certain nodes."""
         self.behind: dict[Line, Reservation] = {}
         """The lines that would have been served but for a reservation."""
+        self.in_vain = False
+        """Whether some were chosen to leave for a job that found no place even so."""
         self.hungry: set[str] = set()
         """Device kinds for which someone waits who may have them."""
         self.shielded: dict[tuple[int, str], dict[JobId, Held]] | None = None

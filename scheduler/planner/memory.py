@@ -74,7 +74,7 @@ class Memory:
         self.epoch = 0
         """Counts all that may change whom a search finds: as long as it stands, nobody new is."""
         self.acted = False
-        """Whether the last plan changed anything."""
+        """Whether the last plan changed anything, or tried what may work at another time."""
         self.recent = 0
         """Background moves of the last hour."""
         self.full_at: tuple[int, frozenset[str]] | None = None

@@ -72,7 +72,7 @@ def _plan(snapshot: Snapshot, policy: Policy, memory: Memory) -> Plan:
         # Else someone might move who would have made room for whom another had to leave.
         use_what_is_left(draft)
     decided = draft.decisions()
-    memory.expected, memory.acted = draft.promised(), bool(decided)
+    memory.expected, memory.acted = draft.promised(), bool(decided) or draft.in_vain
     draft.ledger.undo(mark)
     return (*decided, *holds)
 

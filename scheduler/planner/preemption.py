@@ -38,6 +38,8 @@ def push_off(line: Line, job: Job, draft: Draft) -> bool:
                 found = wider if wider and (not found or len(wider) < len(found)) else found
         if found and _carry_out(pusher, line, size, found):
             return True
+        # With time others may be cheaper to ask, and with them it may work.
+        draft.in_vain = draft.in_vain or bool(found)
     return False
 
 

@@ -161,3 +161,9 @@ def test_a_move_that_is_given_up_takes_nothing_of_what_is_reserved() -> None:
     # With memory, the cycle tries a gap for a gang that it would not have tried without.
     seed = 800004367
     a_quiet_life(seed, a_policy(seed * 7 + 1), steps=6)
+
+
+def test_a_choice_that_came_to_nothing_is_made_again_when_time_has_passed() -> None:
+    # Whom it is cheaper to ask changes; one of the two holds what is kept for its own tenant.
+    seed = 1300048945
+    a_quiet_life(seed, a_policy(seed * 7 + 1), steps=6)
