@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import logging
 import threading
 from functools import cache
@@ -18,6 +19,9 @@ log = logging.getLogger(__name__)
 
 Post = tuple[str, dict[str, Any]]
 
+LAST_WORDS_S = 2.0
+"""How long a process that ends waits for what it said last to be sent."""
+
 
 def post(group: str, message: dict[str, Any]) -> None:
     """Send a message to a group, without waiting for it to arrive."""
@@ -29,21 +33,31 @@ def post(group: str, message: dict[str, Any]) -> None:
 
 
 @cache
-def _waiting() -> SimpleQueue[Post]:
-    waiting: SimpleQueue[Post] = SimpleQueue()
-    threading.Thread(target=_keep_sending, args=(waiting,), name="posting", daemon=True).start()
+def _waiting() -> SimpleQueue[Post | None]:
+    waiting: SimpleQueue[Post | None] = SimpleQueue()
+    thread = threading.Thread(target=_keep_sending, args=(waiting,), name="posting", daemon=True)
+    thread.start()
+
+    def finish() -> None:
+        waiting.put(None)
+        thread.join(LAST_WORDS_S)
+
+    atexit.register(finish)
     return waiting
 
 
-def _keep_sending(waiting: SimpleQueue[Post]) -> None:
-    """Send what has come together since the last time, in one trip to the broker."""
-    while True:
-        posts = [waiting.get()]
+def _keep_sending(waiting: SimpleQueue[Post | None]) -> None:
+    """Send what has come together since the last time, in one trip to the broker, until None."""
+    going_on = True
+    while going_on:
+        came = [waiting.get()]
         try:
             while True:
-                posts.append(waiting.get_nowait())
+                came.append(waiting.get_nowait())
         except Empty:
             pass
+        posts = [post for post in came if post is not None]
+        going_on = len(posts) == len(came)
         try:
             send_all(posts)
         except Exception:
@@ -53,6 +67,8 @@ def _keep_sending(waiting: SimpleQueue[Post]) -> None:
 
 def send_all(posts: list[Post]) -> None:
     """Send messages in order; of several that say the same to the same group only the last."""
+    if not posts:
+        return
     layer: Any = get_channel_layer()
     # The name that the layer's own group_send gives to a group: it does one trip for each.
     group_name = settings.CHANNEL_LAYERS["default"]["CONFIG"]["prefix"] + "__group__{}"

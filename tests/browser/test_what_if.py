@@ -23,7 +23,7 @@ def test_a_question_is_asked_played_and_compared(
     log_in(page, sample)
     page.get_by_role("link", name="What if").click()
     page.get_by_label("More nodes").fill("2")
-    page.get_by_label("Like").select_option("node-1")
+    page.get_by_label("Like", exact=True).select_option("node-1")
     page.get_by_role("button", name="Simulate").click()
     expect(page).to_have_url(re.compile(r"/what-if/\d+/$"))
     expect(page.get_by_text("Queued")).to_be_visible()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +15,7 @@ from redis.client import PubSub
 from portal import connections
 from portal.broker import broker as client
 from portal.posting import post, send_all
+from tests.architecture.sources import ROOT
 
 
 @pytest.fixture
@@ -53,3 +56,23 @@ def test_of_what_is_said_twice_only_the_last_is_sent(layer: Any, heard: PubSub) 
     said = [(channel.rpartition(b"__")[2], layer.deserialize(packed)) for channel, packed in sent]
     assert said == [(b"h", first), (b"g", second), (b"g", first)]
     assert heard.get_message(timeout=0.01) is None
+
+
+LAST_WORDS = """
+import sys, django
+django.setup()
+from django.conf import settings
+from portal import connections
+settings.REDIS_URL = sys.argv[1]
+settings.CHANNEL_LAYERS = {"default": connections.channel_layer(sys.argv[1])}
+from portal.posting import post
+post("fleet", {"type": "event", "event": "done"})
+"""
+
+
+def test_what_a_process_says_last_is_heard(layer: Any, heard: PubSub, settings: Any) -> None:
+    command = [sys.executable, "-c", LAST_WORDS, settings.REDIS_URL]
+    subprocess.run(command, check=True, cwd=ROOT, timeout=100)
+    channel, packed = following(heard)
+    assert channel.endswith(b"__fleet")
+    assert layer.deserialize(packed) == {"type": "event", "event": "done"}
