@@ -8,6 +8,7 @@ from typing import IO, Any
 
 from django.conf import settings
 from django.core.exceptions import RequestDataTooBig
+from rest_framework.exceptions import ParseError
 from rest_framework.parsers import JSONParser
 
 
@@ -24,4 +25,7 @@ class BoundedJSONParser(JSONParser):
         data = stream.read(limit + 1)
         if len(data) > limit:
             raise RequestDataTooBig
-        return super().parse(io.BytesIO(data), media_type, parser_context)
+        try:
+            return super().parse(io.BytesIO(data), media_type, parser_context)
+        except RecursionError:
+            raise ParseError("The JSON is nested too deep.") from None

@@ -149,6 +149,12 @@ def test_a_request_that_is_no_json_is_refused(alice: User, api: Api) -> None:
     assert answer.json()["id"] == "malformed"
 
 
+def test_json_that_is_nested_without_end_is_refused(alice: User, api: Api) -> None:
+    answer = api(alice).post(JOBS, "[" * 100_000, content_type="application/json")
+    assert answer.status_code == 400
+    assert "nested" in answer.json()["detail"]
+
+
 def test_json_beyond_all_measure_is_refused(alice: User, api: Api, settings: Any) -> None:
     settings.DATA_UPLOAD_MAX_MEMORY_SIZE = 1000
     answer = api(alice).post(JOBS, {**LEAST, "name": "x" * 2000}, format="json")
