@@ -43,11 +43,14 @@ export function follow(used) {
 
 function layout() {
   const narrow = section.clientWidth < 600;
+  // Before the first minute is over nothing is known, and Plotly would show the year 2000.
+  const hours = Number(new URL(section.dataset.history, location).searchParams.get("hours"));
+  const empty = series.at.length ? {} : { range: [new Date(Date.now() - hours * 3600000), new Date()] };
   const { axis, layout: common } = dress();
   return {
     ...common, margin: { l: 38, r: 14, t: 34, b: 42 }, hovermode: "x unified",
     legend: { ...common.legend, font: { size: 12 }, traceorder: "normal", itemclick: false, itemdoubleclick: false },
-    xaxis: { ...axis, type: "date", showgrid: false, nticks: narrow ? 4 : 6, tickangle: 0, hoverformat: "%a %H:%M" }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
+    xaxis: { ...axis, ...empty, type: "date", showgrid: false, nticks: narrow ? 4 : 6, tickangle: 0, hoverformat: "%a %H:%M" }, yaxis: { ...axis, rangemode: "tozero", nticks: 5 },
   };
 }
 
