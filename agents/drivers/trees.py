@@ -52,10 +52,10 @@ class ProcessTree:
     def stop(self, timeout_s: float = 10.0) -> bool:
         """SIGSTOP all, again until no new one appears; false when some still run."""
         end = time.monotonic() + timeout_s
-        while not self.stopped():
+        # Told first, listed afterwards: whom one that stands still has begun is on the list.
+        while not self._signal(signal.SIGSTOP) or not self.stopped():
             if time.monotonic() > end:
                 return False
-            self._signal(signal.SIGSTOP)
             time.sleep(0.005)
         return True
 
@@ -64,9 +64,9 @@ class ProcessTree:
         self._signal(signal.SIGCONT)
 
     def stopped(self) -> bool:
-        """Whether every member is stopped, and there is one."""
-        states = [_state(pid) for pid in self.pids()]
-        return bool(states) and all(state in (b"T", b"t") for state in states)
+        """Whether no member takes another step, and there is one."""
+        pids = self.pids()
+        return bool(pids) and all(_still(pid) for pid in pids)
 
     def use(self) -> Use:
         """CPU seconds of the living and of their reaped children, and resident bytes."""
@@ -81,14 +81,25 @@ class ProcessTree:
                 memory += process.memory_info().rss
         return Use(cpu_s=cpu, memory=memory)
 
-    def _signal(self, number: signal.Signals) -> None:
-        for pid in self.pids():
+    def _signal(self, number: signal.Signals) -> bool:
+        """Signal every member; false when there is none."""
+        pids = self.pids()
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+        return bool(pids)
 
 
-def _state(pid: int) -> bytes:
+def _still(pid: int) -> bool:
+    """Whether a process is stopped, gone, or will be stopped before its next step.
+
+    The last is a parent in vfork: it sleeps in the kernel until its child calls execve, which a
+    stopped child does not.
+    """
     try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0]
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     except OSError:
-        return b"T"
+        return True
+    status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+    state, pending = status["State"][0], int(status["ShdPnd"], 16)
+    return state in "Tt" or (state == "D" and bool(pending >> (signal.SIGSTOP - 1) & 1))

@@ -85,8 +85,9 @@ async def test_what_the_guard_froze_for_nothing_goes_on(
     await portal.want(wish(1, "forever"))
     await portal.fact(State.RUNNING)
     driver, task = running.agent.node.driver, running.agent.node.bare_task("j1-r0-e1")
-    portal.history.clear()
     driver.freeze(task)
-    await portal.until(lambda: any(fact.state is State.FROZEN for fact in portal.history))
+    # The portal may never hear of it: of two facts in a moment only the newer one is told.
+    async with asyncio.timeout(20):
+        while driver.inspect(task).state != "running":
+            await asyncio.sleep(0.01)
     await portal.fact(State.RUNNING)
-    assert driver.inspect(task).state == "running"

@@ -147,3 +147,17 @@ class TestWithoutControlGroups(DriverContract):
         until(lambda: len(tree.pids()) >= 3)
         driver.freeze(task)
         assert tree.stopped()
+
+    def test_a_program_that_begins_others_all_the_time_is_frozen_too(
+        self, driver: Driver, make: MakeTask
+    ) -> None:
+        task = make(("sh", "-c", "while :; do /bin/true; done"))
+        driver.start(task)
+        for _ in range(5):
+            driver.freeze(task)
+            assert driver.inspect(task).state == "frozen"
+            used = driver.use(task)
+            assert driver.use(task) == used
+            driver.thaw(task)
+            assert driver.inspect(task).state == "running"
+            until(lambda used=used: driver.use(task).cpu_s > used.cpu_s)  # type: ignore[misc]
