@@ -61,6 +61,8 @@ class Replica:
         self.gone = asyncio.Event()
         self.saving: asyncio.Task[None] | None = None
         """A periodic checkpoint on its way to the store while the replica runs on."""
+        self.likeness = 1.0
+        """How much of its last dump was in the image that is kept here."""
         self.limits: Limits | None = None
         """What decided the CPUs that it is held to; ``None``: not known."""
         self.disturbed = 0

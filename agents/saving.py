@@ -7,10 +7,9 @@ import contextlib
 import logging
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agents.checkpoints import CheckpointError, Manifest, Store, Stored, store_image
+from agents.checkpoints import CheckpointError, Intake, Manifest, Store, Stored, store_image
 from agents.drivers.base import Task
 from agents.lifecycle import Stage
 from agents.node import thread
@@ -20,6 +19,9 @@ from agents.timing import CLEAN, Stopwatch
 
 if TYPE_CHECKING:
     from agents.replica import Replica
+
+NEAR = 0.7
+"""Share of an image's bytes that makes an older one good enough to lean on."""
 
 log = logging.getLogger("tidepool.saving")
 
@@ -31,19 +33,34 @@ async def store(replica: Replica) -> None:
         await asyncio.wait({replica.saving})
     watch = Stopwatch(replica.record.fact.phases)
     task = node.held_task(desired)
-    images = task.folder / "images"
     replica.record.tried = desired.checkpoint
-    await thread(shutil.rmtree, images, ignore_errors=True)
     with watch.phase("dump"):
-        await thread(node.driver.dump, task, images)
+        intake = await thread(_dump, replica, task, desired)
     if desired.run_on and _still(replica, desired):
-        await _store_running(replica, task, desired.checkpoint, watch)
+        await _store_running(replica, task, intake, desired.checkpoint, watch)
         return
     _, stored = await asyncio.gather(
-        node.outputs.flush(replica.key, 1.0), _put(replica, task, watch, captured=None)
+        node.outputs.flush(replica.key, 1.0), _put(replica, task, intake, watch, captured=None)
     )
     await _note(replica, Stage.STORED, desired.checkpoint, stored, watch)
-    await _keep(replica, stored, images)
+    await _keep(replica, task, intake, stored)
+
+
+def _dump(replica: Replica, task: Task, desired: Desired) -> Intake:
+    """Dump it, and write only those pages that no kept image has.
+
+    An image that is kept goes on serving until it has too little in common with what runs here.
+    """
+    node = replica.node
+    images = task.folder / "images"
+    shutil.rmtree(images, ignore_errors=True)
+    stale = desired.run_on and replica.likeness < NEAR
+    base = None if stale else node.kept.newest(owner_of(desired))
+    window = node.store.blobs.window
+    with Intake(images, task.folder / "pages", base=base, window=window) as intake:
+        node.driver.dump(task, images)
+    replica.likeness = intake.likeness
+    return intake
 
 
 def _still(replica: Replica, desired: Desired) -> bool:
@@ -51,7 +68,9 @@ def _still(replica: Replica, desired: Desired) -> bool:
     return now is not None and now.want is Want.STORED and now.run_on == desired.run_on
 
 
-async def _store_running(replica: Replica, task: Task, number: int, watch: Stopwatch) -> None:
+async def _store_running(
+    replica: Replica, task: Task, intake: Intake, number: int, watch: Stopwatch
+) -> None:
     """Thaw it when its files have been read: its memory lies in the images."""
     loop = asyncio.get_running_loop()
     captured, released = asyncio.Event(), asyncio.Event()
@@ -59,14 +78,16 @@ async def _store_running(replica: Replica, task: Task, number: int, watch: Stopw
     def tell() -> None:
         loop.call_soon_threadsafe(captured.set)
 
-    put = asyncio.create_task(_put(replica, task, watch, tell))
+    put = asyncio.create_task(_put(replica, task, intake, watch, tell))
     waiting = asyncio.create_task(captured.wait())
     with watch.phase("capture"):
         await asyncio.wait({waiting, put}, return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
     if put.done() and (error := put.exception()) is not None:
         raise error
-    replica.saving = asyncio.create_task(_finish(replica, task, number, watch, put, released))
+    replica.saving = asyncio.create_task(
+        _finish(replica, task, intake, number, watch, put, released)
+    )
     try:
         with watch.phase("resume"):
             await thread(replica.node.driver.thaw, task)
@@ -78,6 +99,7 @@ async def _store_running(replica: Replica, task: Task, number: int, watch: Stopw
 async def _finish(
     replica: Replica,
     task: Task,
+    intake: Intake,
     number: int,
     watch: Stopwatch,
     put: asyncio.Task[Stored],
@@ -85,38 +107,46 @@ async def _finish(
 ) -> None:
     """See a captured checkpoint into the store while the replica runs; a failure is only noted."""
     await released.wait()
-    images = task.folder / "images"
     try:
         stored = await put
         await _note(replica, replica.record.stage, number, stored, watch)
-        await _keep(replica, stored, images)
+        await _keep(replica, task, intake, stored)
     except (CheckpointError, OSError) as error:
         log.warning("%s: checkpoint %d was not stored: %s", replica.key, number, error)
         id = getattr(error, "id", "store-failed")
         await replica.mark(replica.record.stage, durable=False, error=id, detail=str(error))
     finally:
-        await thread(shutil.rmtree, images, ignore_errors=True)
+        await thread(shutil.rmtree, task.folder / "images", ignore_errors=True)
+        await thread(intake.discard)
 
 
-async def _keep(replica: Replica, stored: Stored, images: Path) -> None:
-    """Let the dumped images stay on this node, where the replica may be restored from them."""
+async def _keep(replica: Replica, task: Task, intake: Intake, stored: Stored) -> None:
+    """Let whole images stay on this node, where the replica may be restored from them."""
     kept, owner = replica.node.kept, owner_of(replica.record.desired)
-    await thread(kept.keep, owner, stored.manifest_key, stored.manifest, images)
+    images = task.folder / "images"
+    if not intake.lean:
+        await thread(kept.keep, owner, stored.manifest_key, stored.manifest, images)
+    await thread(intake.discard)
 
 
 async def _put(
-    replica: Replica, task: Task, watch: Stopwatch, captured: Callable[[], None] | None
+    replica: Replica,
+    task: Task,
+    intake: Intake,
+    watch: Stopwatch,
+    captured: Callable[[], None] | None,
 ) -> Stored:
     """Store images and workspace; files that the last manifest knows are not read again."""
+    node = replica.node
 
     def put() -> Stored:
-        with watch.phase("store"):
-            store = replica.node.store
+        with watch.phase("store"), node.kept.hold(owner_of(replica.record.desired)):
             return store_image(
-                store,
+                node.store,
                 task.folder / "images",
                 task.folder / "workspace",
-                base=_load(store, replica.record.fact.manifest),
+                intake=intake,
+                base=_load(node.store, replica.record.fact.manifest),
                 captured=captured,
             )
 

@@ -10,6 +10,7 @@ from agents.checkpoints.errors import (
     StoreFullError,
     StoreUnreachableError,
 )
+from agents.checkpoints.intake import Intake
 from agents.checkpoints.kept import Kept
 from agents.checkpoints.leaning import Base
 from agents.checkpoints.manifest import Manifest
@@ -25,6 +26,7 @@ __all__ = [
     "DamagedError",
     "Download",
     "Fetched",
+    "Intake",
     "Kept",
     "Manifest",
     "NotStoredError",

@@ -14,19 +14,19 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 
 import blake3
 
 from agents.checkpoints.errors import ChangedError
+from agents.checkpoints.intake import Intake
 from agents.checkpoints.lanes import spread
 from agents.checkpoints.leaning import IMAGES
 from agents.checkpoints.manifest import Entry, Manifest
 from agents.checkpoints.memory import cuts
 from agents.checkpoints.session import Session
 from agents.checkpoints.store import Store
-from agents.checkpoints.tree import Piece, Tree, extent_of, open_piece, scan
+from agents.checkpoints.tree import Piece, Tree, digest_of_zeros, extent_of, open_piece, scan
 
 WORKSPACE = "workspace"
 
@@ -62,6 +62,7 @@ def store_image(
     images: Path,
     workspace: Path,
     *,
+    intake: Intake | None = None,
     base: Manifest | None = None,
     progress: Progress | None = None,
     captured: Callable[[], None] | None = None,
@@ -70,13 +71,14 @@ def store_image(
     failure.
 
     Files that ``base``, an earlier manifest of the same workspace, has unchanged are not read
-    again. ``captured`` is called once the workspace has been read, while the images are still being
-    stored. Raises ``StoreFullError``, ``StoreUnreachableError`` or ``ChangedError``.
+    again. ``intake`` took the pages of these images while they were dumped. ``captured`` is called
+    once the workspace has been read, while the images are still being stored. Raises
+    ``StoreFullError``, ``StoreUnreachableError`` or ``ChangedError``.
     """
     began = time.monotonic()
     known = {entry.path: entry for entry in _same_machine(base)}
     files = scan(workspace, base=known)
-    memory = scan(images, cuts=cuts(images, store.blobs.window))
+    memory = _memory(images, intake, store.blobs.window)
     count = _counter([files, memory], progress)
     with Session(store) as session:
         _store_pieces(session, store, files.pieces, count)
@@ -84,6 +86,17 @@ def store_image(
             captured()
         _store_pieces(session, store, memory.pieces, count)
         return _commit(session, {IMAGES: memory, WORKSPACE: files}, began)
+
+
+def _memory(images: Path, intake: Intake | None, window: int) -> Tree:
+    """List CRIU's images, and the pages that were taken on their way to them."""
+    taken = {file[0].path: file for file in intake.files()} if intake else {}
+    left = {os.fsencode(path.name) for path in images.glob("pages-*.img")} - set(taken)
+    tree = scan(images, cuts=cuts(images, window) if left else {}, without=taken)
+    for entry, pieces in taken.values():
+        tree.entries.append(entry)
+        tree.pieces += pieces
+    return tree
 
 
 def store_tree(
@@ -140,18 +153,18 @@ def _read(pieces: Iterable[Piece]) -> dict[bytes, memoryview]:
     """
     contents: dict[bytes, memoryview] = {}
     for group in _neighbours(pieces):
-        path, start = group[0].path, group[0].offset
+        path, start = group[0].path, group[0].place
         file = open_piece(path)
         try:
             whole = memoryview(os.pread(file, sum(piece.length for piece in group), start))
         finally:
             os.close(file)
         for piece in group:
-            data = whole[piece.offset - start : piece.offset - start + piece.length]
+            data = whole[piece.place - start :][: piece.length]
             if len(data) != piece.length:
                 raise ChangedError(f"{os.fsdecode(path)!r} became shorter while it was stored.")
             digest = blake3.blake3(data).digest()
-            if not piece.digest and digest == _digest_of_zeros(piece.length):
+            if not piece.digest and digest == digest_of_zeros(piece.length):
                 continue
             if piece.digest not in (b"", digest):
                 raise ChangedError(f"{os.fsdecode(path)!r} changed, but its times did not.")
@@ -165,18 +178,13 @@ def _neighbours(pieces: Iterable[Piece]) -> Iterator[list[Piece]]:
     group: list[Piece] = []
     path, end = b"", 0
     for piece in pieces:
-        if group and (piece.path != path or piece.offset != end):
+        if group and (piece.path != path or piece.place != end):
             yield group
             group = []
         group.append(piece)
-        path, end = piece.path, piece.offset + piece.length
+        path, end = piece.path, piece.place + piece.length
     if group:
         yield group
-
-
-@lru_cache(maxsize=4096)
-def _digest_of_zeros(length: int) -> bytes:
-    return blake3.blake3(bytes(length)).digest()
 
 
 def _batches(pieces: list[Piece], most: int) -> Iterator[list[Piece]]:

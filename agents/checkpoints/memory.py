@@ -41,28 +41,43 @@ def cuts(images: Path, window: int = WINDOW) -> dict[str, list[int]]:
     return found
 
 
+class Cutter:
+    """Finds where pieces end, from their content alone. ``window`` is their length, about, in
+    bytes.
+    """
+
+    def __init__(self, window: int = WINDOW) -> None:
+        self.most = window * 3 // 2
+        """Bytes of the longest piece."""
+        self._least = window // 4
+        self._mask = window // PAGE // 2 - 1
+
+    def end(self, content: mmap | memoryview, begin: int, end: int) -> int:
+        """Return where the piece that begins there ends; pages up to ``end`` count, in bytes."""
+        last = min(end, begin + self.most)
+        # A page too near to the last cut cannot end a piece: it need not be looked at.
+        at = begin + self._least
+        while at < last:
+            place = at - PAGE
+            if crc32(content[place : place + _SAMPLE]) & self._mask == self._mask:
+                return at
+            at += PAGE
+        return last
+
+
 def _cut(pages: Path, areas: list[int], window: int) -> list[int]:
     """Cut areas, given by their numbers of pages one after the other in the file, into pieces."""
     if pages.stat().st_size != sum(areas) * PAGE or not areas:
         return []
-    mask = window // PAGE // 2 - 1
-    least, most = window // PAGE // 4, window // PAGE * 3 // 2
+    cutter = Cutter(window)
     lengths: list[int] = []
     with pages.open("rb") as file, mmap(file.fileno(), 0, access=ACCESS_READ) as content:
-        begin = 0
+        at = end = 0
         for area in areas:
-            end = begin + area
-            while begin < end:
-                last = min(end, begin + most)
-                at = min(end, begin + least)
-                # A page too near to the last cut cannot end a piece: it need not be looked at.
-                while at < last:
-                    place = (at - 1) * PAGE
-                    if crc32(content[place : place + _SAMPLE]) & mask == mask:
-                        break
-                    at += 1
-                lengths.append((at - begin) * PAGE)
-                begin = at
+            end += area * PAGE
+            while at < end:
+                begin, at = at, cutter.end(content, at, end)
+                lengths.append(at - begin)
     return lengths
 
 

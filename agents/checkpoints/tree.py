@@ -5,9 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
+
+import blake3
 
 from agents.checkpoints.errors import ChangedError
 from agents.checkpoints.manifest import Entry, Extent
@@ -18,13 +21,22 @@ PIECE = 256 * 1024
 
 @dataclass(slots=True)
 class Piece:
-    """A part of a file: to be read, or known from an earlier manifest by its digest."""
+    """A part of a file: to be read, or known by its digest before."""
 
     entry: Entry
     path: bytes
+    """The file to read it from."""
     offset: int
+    """Where it is in its entry, in bytes."""
     length: int
     digest: bytes = b""
+    elsewhere: int | None = None
+    """Where it is in the file, if not there."""
+
+    @property
+    def place(self) -> int:
+        """Where it is in the file to read it from, in bytes."""
+        return self.offset if self.elsewhere is None else self.elsewhere
 
 
 @dataclass(slots=True)
@@ -40,18 +52,19 @@ def scan(
     *,
     base: Mapping[bytes, Entry] | None = None,
     cuts: Mapping[str, list[int]] | None = None,
+    without: Collection[bytes] = (),
 ) -> Tree:
     """List a folder without following links. Sockets and devices are left out: they cannot be kept.
 
     A file that ``base`` has with the same inode, size and times is not read again. ``cuts`` gives
-    the lengths of the pieces for files of the top folder. Raises ``ChangedError`` if a file goes
-    away meanwhile.
+    the lengths of the pieces for files of the top folder; names ``without`` are passed over.
+    Raises ``ChangedError`` if a file goes away meanwhile.
     """
     tree = Tree()
     seen: dict[tuple[int, int], bytes] = {}
     top = os.fsencode(root)
     for path, info in _walk(top, b""):
-        entry = _entry(top, path, info, seen)
+        entry = None if path in without else _entry(top, path, info, seen)
         if entry is None:
             continue
         tree.entries.append(entry)
@@ -157,6 +170,12 @@ def open_piece(path: bytes) -> int:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise _changed(path) from error
+
+
+@lru_cache(maxsize=4096)
+def digest_of_zeros(length: int) -> bytes:
+    """The name that a piece of zeros would have, which is given none."""
+    return blake3.blake3(bytes(length)).digest()
 
 
 def extent_of(piece: Piece) -> Extent:

@@ -14,8 +14,12 @@ SEAL = "container.json"
 
 
 def seal(images: Path, config: Mapping[str, Any]) -> None:
-    """Write down what was dumped; last, so that its presence says that all is there."""
-    lengths = {path.name: path.stat().st_size for path in sorted(images.iterdir())}
+    """Write down what was dumped; last, so that its presence says that all is there.
+
+    The lengths of page files that were taken on their way stand in the manifest only.
+    """
+    files = sorted(path for path in images.iterdir() if path.is_file())
+    lengths = {path.name: path.stat().st_size for path in files}
     (images / SEAL).write_text(json.dumps({"config": config, "lengths": lengths}))
 
 

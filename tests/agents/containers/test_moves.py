@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import select
 import subprocess
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -208,6 +211,40 @@ def test_a_dump_that_fails_leaves_it_untouched(
     seen = len(lines(task))
     driver.thaw(task)
     until(lambda: len(lines(task)) > seen)
+
+
+def test_a_dump_whose_pages_nobody_takes_any_more_leaves_its_connections_alone(
+    driver: ContainerDriver, make_task: MakeTask, tmp_path: Path
+) -> None:
+    networks = [Network(number=6, address=f"10.77.0.{2 + rank}/24") for rank in range(2)]
+    ends = [
+        make_task(*python(SERVE), network=networks[0]),
+        make_task(*python(ASK), "10.77.0.2", "100000", rank=1, network=networks[1]),
+    ]
+    for task in ends:
+        driver.start(task)
+    wait_for(ends[1], 20)
+    for task in ends:
+        driver.freeze(task)
+    (tmp_path / "images").mkdir()
+    pipe = tmp_path / "images" / "pages-1.img"
+    os.mkfifo(pipe)
+    taking = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+
+    def die() -> None:
+        select.select([taking], [], [])
+        os.close(taking)
+
+    killed = threading.Thread(target=die)
+    killed.start()
+    with pytest.raises(DriverError) as failure:
+        driver.dump(ends[0], tmp_path / "images")
+    killed.join()
+    assert failure.value.id == "dump-failed"
+    seen = len(lines(ends[1]))
+    for task in ends:
+        driver.thaw(task)
+    wait_for(ends[1], seen + 20)
 
 
 def test_a_dump_onto_a_full_disk_says_so_and_the_command_runs_on(

@@ -1,0 +1,147 @@
+"""Pages are taken while they are written: whole files without a kept image, else what it lacks."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agents.checkpoints import (
+    Base,
+    Intake,
+    Store,
+    StoreFullError,
+    fetch_image,
+    open_store,
+    store_image,
+)
+from tests.agents.checkpoints.images import PAGE, Area, write
+from tests.agents.checkpoints.test_memory import HEAP, noise
+
+MEMORY = noise(900, 1) + bytes(300 * PAGE) + noise(300, 2)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def dumped(source: Path, images: Path) -> None:
+    """Write images as CRIU does: into what stands there under their names."""
+    for path in sorted(source.iterdir()):
+        handle = os.open(images / path.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(handle, "wb") as out:  # noqa: PTH123 - a handle
+            out.write(path.read_bytes())
+
+
+@pytest.fixture
+def take(tmp_path: Path) -> Callable[..., Intake]:
+    """Dump the images of a process with this memory through an intake."""
+
+    def take(name: str, memory: bytes, base: Base | None = None) -> Intake:
+        write(tmp_path / f"{name}-source", [Area(HEAP, memory)])
+        intake = Intake(tmp_path / name, tmp_path / f"{name}-aside", base=base)
+        with intake:
+            dumped(tmp_path / f"{name}-source", tmp_path / name)
+        return intake
+
+    return take
+
+
+def test_without_a_base_the_images_are_what_would_have_been_written(
+    take: Callable[..., Intake], tmp_path: Path
+) -> None:
+    intake = take("first", MEMORY)
+    assert contents(tmp_path / "first") == contents(tmp_path / "first-source")
+    assert not intake.lean
+    assert (tmp_path / "first" / "pages-1.img").stat().st_blocks * 512 < len(MEMORY)
+
+
+def test_what_was_taken_is_stored_and_fetched_whole(
+    take: Callable[..., Intake], store: Store, workspace: Path, tmp_path: Path
+) -> None:
+    intake = take("first", MEMORY)
+    stored = store_image(store, tmp_path / "first", workspace, intake=intake)
+    fetch_image(store, stored.manifest_key, tmp_path / "again", None)
+    assert contents(tmp_path / "again") == contents(tmp_path / "first-source")
+
+
+def test_only_what_the_kept_image_lacks_is_written_and_stored(
+    take: Callable[..., Intake], store: Store, workspace: Path, tmp_path: Path
+) -> None:
+    first = take("first", MEMORY)
+    manifest = store_image(store, tmp_path / "first", workspace, intake=first).manifest
+    changed = MEMORY[: 50 * PAGE] + noise(7, 9) + MEMORY[50 * PAGE :]
+    later = take("later", changed, Base(images=tmp_path / "first", manifest=manifest))
+    assert later.lean
+    assert later.likeness > 0.95
+    assert not (tmp_path / "later" / "pages-1.img").exists()
+    stored = store_image(store, tmp_path / "later", workspace, intake=later)
+    assert 7 * PAGE < stored.bytes_new < 80 * PAGE
+    fetch_image(store, stored.manifest_key, tmp_path / "again", None)
+    assert contents(tmp_path / "again") == contents(tmp_path / "later-source")
+    later.discard()
+    assert not (tmp_path / "later-aside").exists()
+
+
+def test_what_the_store_lacks_is_read_from_the_kept_image(
+    take: Callable[..., Intake], store: Store, workspace: Path, tmp_path: Path
+) -> None:
+    first = take("first", MEMORY)
+    manifest = store_image(store, tmp_path / "first", workspace, intake=first).manifest
+    other = open_store(tmp_path / "other")
+    later = take("later", MEMORY, Base(images=tmp_path / "first", manifest=manifest))
+    stored = store_image(other, tmp_path / "later", workspace, intake=later)
+    fetch_image(other, stored.manifest_key, tmp_path / "again", None)
+    assert contents(tmp_path / "again") == contents(tmp_path / "later-source")
+
+
+def test_a_full_disk_is_told_after_the_dump_has_come_to_its_end(
+    take: Callable[..., Intake], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    with pytest.raises(StoreFullError, match="No room is left"):
+        take("first", MEMORY)
+    assert (tmp_path / "first" / "core-7.img").read_bytes() == b"registers"
+    assert not (tmp_path / "first" / "pages-1.img").exists()
+
+
+def test_the_error_of_a_dump_is_not_hidden(tmp_path: Path) -> None:
+    with (
+        pytest.raises(RuntimeError, match="no such process"),
+        Intake(tmp_path / "images", tmp_path / "aside"),
+    ):
+        raise RuntimeError("no such process")
+    assert list((tmp_path / "images").iterdir()) == []
+
+
+def test_equal_memory_is_cut_alike_whatever_its_pipe_brings_at_once(
+    take: Callable[..., Intake], tmp_path: Path
+) -> None:
+    one = take("one", MEMORY)
+    two = take("two", noise(31, 5) + MEMORY)
+    digests = [
+        [piece.digest for _, pieces in each.files() for piece in pieces] for each in (one, two)
+    ]
+    assert len(set(digests[0]) & set(digests[1])) > 0.9 * len(digests[0])
+
+
+def test_any_number_of_page_files_is_taken_or_left_where_it_is(
+    store: Store, workspace: Path, tmp_path: Path
+) -> None:
+    many = {f"pages-{number}.img": noise(3, number) for number in range(1, 40)}
+    source = tmp_path / "source"
+    source.mkdir()
+    for name, content in many.items():
+        (source / name).write_bytes(content)
+    with Intake(tmp_path / "images", tmp_path / "aside") as intake:
+        dumped(source, tmp_path / "images")
+    assert contents(tmp_path / "images") == many
+    stored = store_image(store, tmp_path / "images", workspace, intake=intake)
+    fetch_image(store, stored.manifest_key, tmp_path / "again", None)
+    assert contents(tmp_path / "again") == many
