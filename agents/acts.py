@@ -16,7 +16,7 @@ from agents.drivers.base import DriverError
 from agents.guard import write_target
 from agents.lifecycle import Act, Stage
 from agents.limiting import limit, limits_of, profile
-from agents.node import thread
+from agents.node import Node, thread
 from agents.protocol import Desired
 from agents.record import owner_of
 from agents.saving import store
@@ -77,14 +77,13 @@ async def restore(replica: Replica) -> None:
         if not parked:
             assert desired.image is not None
             with watch.phase("fetch"):
-                await node.prefetching.settled(owner)
-                brought = await thread(bring, node, owner, desired.image.manifest, task.folder)
+                brought = await _brought(node, owner, desired.image.manifest, task.folder)
         open_output(replica)
         try:
             with watch.phase("restore"):
                 await thread(node.driver.restore, task, brought.images)
         except DriverError as error:
-            if not brought.kept:
+            if brought.base is None:
                 raise
             log.warning("%s: all of its image is fetched, because: %s", replica.key, error)
             assert desired.image is not None
@@ -96,6 +95,13 @@ async def restore(replica: Replica) -> None:
         await thread(write_target, node.driver, task)
         await replica.mark(Stage.RESTORED, phases=watch.seconds, **CLEAN)
     await thread(settle, node, owner, brought, task.folder / "images")
+
+
+async def _brought(node: Node, owner: str, manifest: str, folder: Path) -> Brought:
+    """Have the image in place: it was made ready ahead, or is brought now."""
+    await node.prefetching.settled(owner)
+    ahead = await node.prefetching.take(manifest, folder)
+    return ahead if ahead is not None else await thread(bring, node, owner, manifest, folder)
 
 
 async def freeze(replica: Replica) -> None:

@@ -132,7 +132,7 @@ class Agent:
             await self._sweep()
             self._swept = True
         self.node.board.renew(state.number)
-        self.node.prefetching.order(state.prefetch)
+        self.node.prefetching.order(state.prefetch, _images(state))
         wishes = {key_of(desired): desired for desired in state.replicas}
         newest: dict[tuple[int, int], int] = {}
         for desired in state.replicas:
@@ -249,6 +249,12 @@ class Agent:
 
     def _holding(self) -> Sequence[Record]:
         return [r.record for r in self.replicas.values() if r.record.stage in ALIVE]
+
+
+def _images(state: DesiredState) -> set[str]:
+    """Manifests of what is to be restored here."""
+    wanted = [replica for replica in state.replicas if replica.want is not Want.ABSENT]
+    return {replica.image.manifest for replica in wanted if replica.image is not None}
 
 
 def _release() -> str:

@@ -128,6 +128,10 @@ class Prefetch(msgspec.Struct, omit_defaults=True, kw_only=True, frozen=True):
     job: int
     rank: int
     manifest: str
+    final: bool = False
+    """Whether it is the very image that the replica was stored in to come here, should the move
+    not be called off: it is made ready to be restored from.
+    """
 
 
 class DesiredState(Struct, tag="desired"):

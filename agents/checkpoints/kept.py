@@ -30,6 +30,9 @@ IDLE_S = 600.0
 SPARE = 0.1
 """Share of the disk that is never filled with kept images."""
 
+Stamp = tuple[int, int, int, int]
+"""A file's inode, size and times: equal means unaltered."""
+
 log = logging.getLogger("tidepool.kept")
 
 
@@ -37,7 +40,7 @@ class _Seal(msgspec.Struct, kw_only=True):
     """What tells that an image is still the one whose bytes were checked."""
 
     boot: str
-    files: dict[str, tuple[int, int, int, int]]
+    files: dict[str, Stamp]
     manifest: Manifest
 
 
@@ -48,6 +51,8 @@ class Kept:
         self._folder = folder
         self._limit = limit
         self._held: Counter[str] = Counter()
+        self._read: dict[Path, tuple[Stamp, _Seal, Base]] = {}
+        """Seals that were read already."""
         self._lock = threading.Lock()
 
     def keep(self, owner: str, key: str, manifest: Manifest, images: Path) -> None:
@@ -60,9 +65,9 @@ class Kept:
         """The image of that manifest, if it is here unaltered."""
         place = self._folder / owner / key
         try:
-            seal = msgspec.msgpack.decode((place / "seal").read_bytes(), type=_Seal)
-            if (seal.boot, seal.files) == (_boot(), _signature(place / "images")):
-                return Base(images=place / "images", manifest=seal.manifest)
+            seal, base = self._open(place)
+            if (seal.boot, seal.files) == (_boot(), _signature(base.images)):
+                return base
             log.warning("%s: a kept image was altered on disk; it is not used", owner)
         except FileNotFoundError:
             return None
@@ -77,6 +82,11 @@ class Kept:
             if (found := self.find(owner, place.name)) is not None:
                 return found
         return None
+
+    def stands(self, base: Base) -> bool:
+        """Whether an image that was found is still here unaltered."""
+        place = base.images.parent
+        return self.find(place.parent.name, place.name) is not None
 
     def distrust(self, owner: str) -> None:
         """Use no image of a replica any more: one of them could not be restored from."""
@@ -140,6 +150,17 @@ class Kept:
         finally:
             shutil.rmtree(images, ignore_errors=True)
 
+    def _open(self, place: Path) -> tuple[_Seal, Base]:
+        """Read a seal, or remember it: with all its chunks that takes a while."""
+        file = place / "seal"
+        stamp = _stamp(file)
+        known = self._read.get(place)
+        if known is None or known[0] != stamp:
+            seal = msgspec.msgpack.decode(file.read_bytes(), type=_Seal)
+            base = Base(images=place / "images", manifest=seal.manifest)
+            known = self._read[place] = (stamp, seal, base)
+        return known[1], known[2]
+
     def _has_room(self, size: int) -> bool:
         place = self._folder if self._folder.exists() else self._folder.parent
         disk = shutil.disk_usage(place)
@@ -157,6 +178,7 @@ class Kept:
         with self._lock:
             if self._held[owner]:
                 return
+            self._read.pop(place, None)
             # Out of sight at once: removing it takes a while.
             gone = self._folder / f".{owner}-{place.name}"
             with contextlib.suppress(OSError):
@@ -178,12 +200,13 @@ def _size(place: Path) -> int:
     return sum(path.stat().st_size for path in (place / "images").rglob("*") if path.is_file())
 
 
-def _signature(images: Path) -> dict[str, tuple[int, int, int, int]]:
-    found = {}
-    for path in sorted(images.iterdir()):
-        stat = path.lstat()
-        found[path.name] = (stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns)
-    return found
+def _signature(images: Path) -> dict[str, Stamp]:
+    return {path.name: _stamp(path) for path in sorted(images.iterdir())}
+
+
+def _stamp(path: Path) -> Stamp:
+    stat = path.lstat()
+    return stat.st_ino, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns
 
 
 def _boot() -> str:

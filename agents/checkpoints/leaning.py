@@ -9,8 +9,9 @@ leans, and on what, is settled by the node that restores.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from agents.checkpoints.manifest import Entry, Extent, Manifest
@@ -30,14 +31,21 @@ PARENT_LINK = "parent"
 
 Ranges = tuple[tuple[int, int], ...]
 """Addresses and numbers of pages."""
+Known = dict[int, tuple[bytes, Ranges]]
+"""Chunks of memory by the address at which each begins."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Base:
     """A whole image that this node holds: its folder and its manifest."""
 
     images: Path
     manifest: Manifest
+
+    @cached_property
+    def known(self) -> dict[bytes, Known]:
+        """What it has, by the name of each page map that can be leant on. Takes a moment, once."""
+        return dict(_known(self))
 
 
 @dataclass(slots=True)
@@ -58,25 +66,39 @@ def lean_on(base: Base, manifest: Manifest, images: Path) -> dict[bytes, Lean]:
     is not understood, or of which the base has nothing, is left out: it must be made whole.
     """
     ours = {entry.path: entry for entry in manifest.tree(IMAGES)}
-    theirs = {entry.path: entry for entry in base.manifest.tree(IMAGES)}
     found: dict[bytes, Lean] = {}
     for name in ours:
         # Shared memory is left whole: it is small, and read in another way.
-        if not is_map(name) or name not in theirs:
+        known = base.known.get(name) if is_map(name) else None
+        if not known:
             continue
         try:
-            new = read_map(images / os.fsdecode(name))
-            old = read_map(base.images / os.fsdecode(name))
+            map = read_map(images / os.fsdecode(name))
         except (ImageFormatError, OSError):
             continue
-        pages, before = ours.get(new.name.encode()), theirs.get(old.name.encode())
-        if pages is None or before is None or not (_fits(new, pages) and _fits(old, before)):
+        pages = ours.get(map.name.encode())
+        if pages is None or not _fits(map, pages):
             continue
-        lean = _compare(new, pages, set(_chunks(old, before)))
+        lean = _compare(map, pages, known)
         if lean.spared:
             found[pages.path] = lean
-            write_map(images / os.fsdecode(name), new, lean.runs)
+            write_map(images / os.fsdecode(name), map, lean.runs)
     return found
+
+
+def _known(base: Base) -> Iterator[tuple[bytes, Known]]:
+    """Yield each page map of an image that can be leant on, with what it has at each address."""
+    entries = {entry.path: entry for entry in base.manifest.tree(IMAGES)}
+    for name in entries:
+        if not is_map(name):
+            continue
+        try:
+            map = read_map(base.images / os.fsdecode(name))
+        except (ImageFormatError, OSError):
+            continue
+        pages = entries.get(map.name.encode())
+        if pages is not None and _fits(map, pages):
+            yield name, {ranges[0][0]: (digest, ranges) for digest, ranges in _chunks(map, pages)}
 
 
 def is_map(name: bytes) -> bool:
@@ -96,61 +118,62 @@ def _fits(map: PageMap, pages: Entry) -> bool:
     return plain and whole and map.size() == pages.size
 
 
-def _compare(map: PageMap, pages: Entry, known: set[tuple[bytes, Ranges]]) -> Lean:
+def _compare(map: PageMap, pages: Entry, known: Known) -> Lean:
     lean = Lean()
-    for digest, ranges in _chunks(map, pages):
+    runs: list[Run] = []
+    address, count, flags = 0, 0, PRESENT
+    for chunk in _chunks(map, pages):
+        digest, ranges = chunk
         length = sum(count for _, count in ranges) * PAGE
-        spared = (digest, ranges) in known
+        spared = known.get(ranges[0][0]) == chunk
         if spared:
             lean.spared += length
         else:
             if digest:
                 lean.extents.append(Extent(lean.size, length, digest))
             lean.size += length
-        _add(lean.runs, ranges, PARENT if spared else PRESENT)
+        kind = PARENT if spared else PRESENT
+        for start, more in ranges:
+            # Those that go on where the last one ends become one.
+            if kind == flags and start == address + count * PAGE:
+                count += more
+                continue
+            if count:
+                runs.append(Run(address, count, flags))
+            address, count, flags = start, more, kind
+    lean.runs = [*runs, Run(address, count, flags)] if count else runs
     return lean
 
 
-def _add(runs: list[Run], ranges: Ranges, flags: int) -> None:
-    """Add ranges to runs; those that go on where the last one ends become one."""
-    for address, count in ranges:
-        last = runs[-1] if runs else None
-        if last and last.flags == flags and last.address + last.pages * PAGE == address:
-            runs[-1] = Run(last.address, last.pages + count, flags)
-        else:
-            runs.append(Run(address, count, flags))
-
-
 def _chunks(map: PageMap, pages: Entry) -> Iterator[tuple[bytes, Ranges]]:
-    """Yield each chunk of a page file with the addresses of its pages; zeros have no digest."""
-    take = _Ranges(map.runs)
+    """Yield each chunk of a page file with the addresses of its pages; zeros have no digest.
+
+    There are thousands of chunks, and most lie within one run.
+    """
+    runs = iter(map.runs)
+    address = left = 0
+    for digest, length in _pieces(pages):
+        wanted = length // PAGE
+        found: list[tuple[int, int]] = []
+        while wanted > left:
+            if left:
+                found.append((address, left))
+                wanted -= left
+            run = next(runs)
+            address, left = run.address, run.pages
+        found.append((address, wanted))
+        address += wanted * PAGE
+        left -= wanted
+        yield digest, tuple(found)
+
+
+def _pieces(pages: Entry) -> Iterator[tuple[bytes, int]]:
+    """Yield the digest and the length of each chunk of a file, and of the zeros between them."""
     at = 0
     for extent in pages.extents:
         if extent.offset > at:
-            yield b"", take(extent.offset - at)
-        yield extent.digest, take(extent.length)
+            yield b"", extent.offset - at
+        yield extent.digest, extent.length
         at = extent.offset + extent.length
     if pages.size > at:
-        yield b"", take(pages.size - at)
-
-
-class _Ranges:
-    """Hands out the addresses of a page file's pages, from first to last."""
-
-    def __init__(self, runs: Sequence[Run]) -> None:
-        self._runs = iter(runs)
-        self._address = self._left = 0
-
-    def __call__(self, length: int) -> Ranges:
-        wanted = length // PAGE
-        found: list[tuple[int, int]] = []
-        while wanted:
-            if not self._left:
-                run = next(self._runs)
-                self._address, self._left = run.address, run.pages
-            count = min(wanted, self._left)
-            found.append((self._address, count))
-            self._address += count * PAGE
-            self._left -= count
-            wanted -= count
-        return tuple(found)
+        yield b"", pages.size - at

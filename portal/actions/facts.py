@@ -6,10 +6,10 @@ from collections.abc import Collection, Mapping
 
 from django.utils import timezone
 
-from agents.protocol import Facts, ReplicaFact
+from agents.protocol import Facts, ReplicaFact, State
 from portal.actions.locking import in_bulk, locked_jobs
 from portal.actions.placing import PRESENT, present_placement
-from portal.actions.prefetching import note_fetched
+from portal.actions.prefetching import note_fetched, tell_stored
 from portal.actions.profiling import keep_profile
 from portal.actions.settling import step
 from portal.models import Job, PlacedReplica
@@ -67,6 +67,7 @@ def _write(node_id: int, reported: Reported, job: Job) -> None:
     placement = present_placement(job)
     if placement is None:
         return
+    stored = set()
     for seat in placement.replicas.all():
         fact = reported.get((job.id, seat.rank, placement.epoch))
         if fact is None or seat.node_id != node_id:
@@ -78,5 +79,9 @@ def _write(node_id: int, reported: Reported, job: Job) -> None:
                 changed.append(name)
         if changed:
             seat.save(update_fields=changed)
+        if "manifest" in changed and seat.state == State.STORED:
+            stored.add(seat.rank)
         if "profile" in changed and fact.profile is not None:
             keep_profile(job, seat, fact.profile)
+    if stored:
+        tell_stored(job, stored)

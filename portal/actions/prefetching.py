@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import F, OuterRef, Q, Subquery
 
-from agents.protocol import Prefetch
+from agents.protocol import Prefetch, State, Want
 from portal.actions.checkpoints import newest_checkpoint
 from portal.choices import CheckpointState, PlacementState
+from portal.events import renew
 from portal.models import Checkpoint, CheckpointImage, Job, PlacedReplica, Placement
 from portal.telemetry import latest
 
@@ -46,22 +47,56 @@ def worthwhile(job_id: int) -> bool:
 
 
 def hints(node_id: int) -> list[Prefetch]:
-    """Images of the newest checkpoints of the jobs that are to come to a node."""
+    """Images of the newest checkpoints of the jobs that are to come to a node.
+
+    Of those that are being stored to come here, also what is stored already.
+    """
     newest = Checkpoint.objects.filter(
         job=OuterRef("placement__job"), state=CheckpointState.COMMITTED, collected=False
     ).order_by("-number")
     seats = PlacedReplica.objects.filter(
         node_id=node_id, placement__state=PlacementState.HELD
     ).annotate(newest=Subquery(newest.values("id")[:1]))
-    wanted = {(seat.newest, seat.rank) for seat in seats if seat.newest}
+    wanted = {
+        (seat.newest, seat.rank, seat.placement.job_id)
+        for seat in seats.select_related("placement")
+    }
     if not wanted:
         return []
-    images = CheckpointImage.objects.filter(checkpoint__in={id for id, _ in wanted})
-    return [
+    images = CheckpointImage.objects.filter(checkpoint__in={id for id, *_ in wanted if id})
+    known = [
         Prefetch(job=image.checkpoint.job_id, rank=image.rank, manifest=image.manifest)
         for image in images.select_related("checkpoint").order_by("checkpoint", "rank")
-        if (image.checkpoint_id, image.rank) in wanted
+        if (image.checkpoint_id, image.rank, image.checkpoint.job_id) in wanted
     ]
+    return known + _stored({(job, rank) for _, rank, job in wanted})
+
+
+def _stored(coming: Collection[tuple[int, int]]) -> list[Prefetch]:
+    """Images of these replicas, by job and rank, of a cut that is not committed yet."""
+    leaving = PlacedReplica.objects.filter(
+        placement__job__in={job for job, _ in coming},
+        placement__state=PlacementState.ACTIVE,
+        placement__want=Want.STORED,
+        placement__storing__periodic=False,
+        state=State.STORED,
+        checkpoint=F("placement__storing__number"),
+    ).exclude(manifest="")
+    return [
+        Prefetch(job=job, rank=rank, manifest=manifest, final=True)
+        for job, rank, manifest in leaving.order_by("placement", "rank").values_list(
+            "placement__job_id", "rank", "manifest"
+        )
+        if (job, rank) in coming
+    ]
+
+
+def tell_stored(job: Job, ranks: Collection[int]) -> None:
+    """Replicas were stored: where they go, they may be fetched before all of the cut is."""
+    seats = PlacedReplica.objects.filter(
+        placement__job=job, placement__state=PlacementState.HELD, rank__in=ranks
+    )
+    renew(seats.values_list("node_id", flat=True))
 
 
 def note_fetched(node_id: int, manifests: Collection[str]) -> set[int]:

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from agents.protocol import State, Want
+from agents.protocol import Prefetch, State, Want
 from portal.actions.desired import desired_state
 from portal.actions.prefetching import PATIENCE
 from portal.actions.steering import cancel_job, checkpoint_job, migrate_job, pause_job
@@ -148,6 +148,30 @@ def test_a_large_one_without_a_checkpoint_is_cut_first(
     assert (first.periodic, second.periodic) == (True, False)
     assert [r.state for r in present(job).replicas.all()] == [State.RUNNING] * replicas
     assert not job.receipts.get().called_off
+
+
+def test_where_a_replica_goes_it_is_hinted_at_as_soon_as_it_is_stored(town: Town) -> None:
+    for name in ("n1", "n2", "n3", "n4"):
+        town.node(name, 1)
+    job = town.submit(replicas=2)
+    town.rest()
+    quick, slow = town.where(job)
+    migrate_job(town.user, job)
+    town.cycle()
+    for name in (quick, slow, quick):
+        town.puppets[name].step()
+    held = job.placements.get(state="held")
+    ahead = {
+        seat.rank: [hint for hint in desired_state(seat.node_id).prefetch if hint.final]
+        for seat in held.replicas.all()
+    }
+    assert ahead == {
+        0: [Prefetch(job=job.id, rank=0, manifest=f"m/{job.id}-0-1", final=True)],
+        1: [],
+    }
+    assert job.checkpoints.get().state == "under-way"
+    town.rest()
+    assert set(town.where(job)).isdisjoint({quick, slow})
 
 
 def test_a_first_cut_that_fails_leaves_the_job_where_it_is(
