@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 from pathlib import Path
 
 from django.conf import settings
@@ -22,6 +23,13 @@ NOTICE = (
 def path_of(job: int, rank: int) -> Path:
     """The file that holds a rank's output; it may not exist yet."""
     return Path(settings.OUTPUT) / f"{job // 1000}" / f"{job}" / f"{rank}.log"
+
+
+def clear_output(job: int) -> None:
+    """Remove what another job has printed under this number, in rows that were lost since."""
+    folder = path_of(job, 0).parent
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def output_size(job: int, rank: int) -> int:

@@ -13,6 +13,7 @@ from django.db import transaction
 from django.utils import timezone
 
 from portal.actions.limits import Limits, check_fleet, check_quota
+from portal.actions.output import clear_output
 from portal.actions.verdicts import Verdict, judge
 from portal.choices import JobState
 from portal.events import job_changed, wake
@@ -250,6 +251,8 @@ def _queue(user: User, checked: Sequence[tuple[JobRequest, _Checked]]) -> list[J
     now = timezone.now()
     with transaction.atomic():
         jobs = Job.objects.bulk_create(_job(user, *pair, now) for pair in checked)
+        for job in jobs:
+            clear_output(job.id)
         for job in {job.tenant_id: job for job in jobs}.values():
             job_changed(job)
         wake()

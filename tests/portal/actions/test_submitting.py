@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agents.protocol import Ability, DeviceInfo, Hello
 from portal.actions.linking import hello
+from portal.actions.output import append_output, read_output
 from portal.actions.submitting import JobRequest, check_request, clone_request, submit_job
 from portal.models import Job, Node, Tenant, User
 from portal.refusals import Refused
@@ -73,3 +75,15 @@ def test_a_clone_has_the_secrets_only_for_their_owner(alice: User, bob: User, no
     assert clone_request(alice, job).secrets == {"KEY": "s3cret"}
     copy = submit_job(bob, clone_request(bob, job))
     assert (copy.secrets, copy.tags, copy.cloned_from) == ({}, ["a"], job)
+
+
+def test_what_a_forgotten_job_of_the_same_number_has_printed_is_not_shown(
+    alice: User, node: Node, settings: Any, tmp_path: Path
+) -> None:
+    """Rows from a backup do not know the jobs that came after it; what those printed is there."""
+    settings.OUTPUT = tmp_path
+    asked = JobRequest(**ASKED)
+    number = submit_job(alice, asked).id + 1
+    append_output(number, 0, 0, b"of another tenant")
+    assert submit_job(alice, asked).id == number
+    assert read_output(number, 0) == b""
