@@ -1,9 +1,10 @@
-"""The table at the end of the demo."""
+"""The table at the end of the demo, narrow enough for 80 columns."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -12,25 +13,19 @@ from portal.drawings.bars import in_order
 
 BRIEF_S = 0.05
 """Phases that took less are left out."""
-COLUMNS = (
-    "Job",
-    "Tier",
-    "Ran on",
-    "Moved",
-    "Seconds of each phase",
-    "Away",
-    "Stored",
-    "Steps lost",
-)
+COLUMNS = ("Job", "Tier", "Ran on", "Moved", "Steps lost", "Weights")
 
 
 def show(console: Console, outcome: Outcome) -> None:
     """Print what was submitted and moved, what it cost, and whether all of it is so."""
-    table = Table(*COLUMNS, "Weights equal", title="The demo", title_justify="left")
+    table = Table(*COLUMNS, box=box.SIMPLE_HEAD, pad_edge=False)
     reference = outcome.accounts[0].weights
     for account in outcome.accounts:
-        table.add_row(*describe(account), "yes" if account.weights == reference else "NO")
+        table.add_row(*describe(account), "equal" if account.weights == reference else "OTHER")
     console.print(table)
+    for account in outcome.accounts:
+        for receipt in account.receipts:
+            console.print(cost(account, receipt), highlight=False, soft_wrap=True)
     for sentence in outcome.wrong:
         console.print(sentence, style="bold red")
     if not outcome.wrong:
@@ -38,27 +33,24 @@ def show(console: Console, outcome: Outcome) -> None:
 
 
 def describe(account: Account) -> tuple[str, ...]:
-    receipts = account.receipts
     return (
         f"{account.job} {account.name}",
         account.tier,
         " → ".join(account.nodes),
-        "\n".join(receipt["kind"] for receipt in receipts) or "never",
-        "\n".join(phases(receipt) for receipt in receipts),
-        "\n".join(seconds(receipt["downtime_s"]) for receipt in receipts),
-        size(sum(receipt["bytes_stored"] for receipt in receipts)),
+        ", ".join(receipt["kind"] for receipt in account.receipts) or "never",
         str(account.lost),
     )
 
 
-def phases(receipt: dict[str, Any]) -> str:
-    told = in_order(receipt["phases"]).items()
-    return ", ".join(f"{name} {value:.2f}" for name, value in told if value >= BRIEF_S)
-
-
-def seconds(value: float | None) -> str:
-    return "" if value is None else f"{value:.2f} s"
-
-
-def size(count: int) -> str:
-    return f"{count / 2**20:.1f} MiB" if count else ""
+def cost(account: Account, receipt: dict[str, Any]) -> str:
+    """Say in a line what one interruption took, in seconds and bytes."""
+    told = [
+        f"{name} {value:.2f}"
+        for name, value in in_order(receipt["phases"]).items()
+        if value >= BRIEF_S
+    ]
+    away = "" if receipt["downtime_s"] is None else f" stood still {receipt['downtime_s']:.2f} s"
+    phases = f" ({', '.join(told)})" if told else ""
+    stored = f", {receipt['bytes_stored'] / 2**20:.1f} MiB stored"
+    end = f": called off, {receipt['called_off']}" if receipt["called_off"] else f"{away}{phases}"
+    return f"{account.job} {receipt['kind']}:{end}{stored if receipt['bytes_stored'] else ''}"

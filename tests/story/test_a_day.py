@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from portal.demo.fleet import Fleet
-from portal.demo.story import submit
+from portal.demo.story import DIGITS, submit
 from tests.product import Product, wait_for
 from tests.story.conftest import undisturbed
 
@@ -16,8 +16,11 @@ pytestmark = [pytest.mark.slow, pytest.mark.criu, pytest.mark.timeout(600)]
 STEPS = 300
 
 
-def test_the_demo_loses_nothing(product: Product) -> None:
-    assert "Nothing was lost." in product.manage("demo", "--steps", "120")
+def test_the_demo_waits_for_another_job_and_loses_nothing(product: Product, ana: Fleet) -> None:
+    other = ana.submit(DIGITS, name="other", tenant="vision", tier="standard", command="sleep 5")
+    said = product.manage("demo", "--steps", "120")
+    assert f"shared with job {other} (other, ana" in said
+    assert "Nothing was lost." in said
 
 
 def test_stopped_and_started_it_goes_on_where_it_was(
