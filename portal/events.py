@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import F
 
 from portal.broker import reach
+from portal.choices import JobState
 from portal.models import Job, Node, Simulation
 from portal.posting import post
 from portal.unit import after_commit, unit
@@ -168,6 +169,19 @@ class Placed:
 def wake() -> None:
     """Have a cycle run soon after commit; many calls before it begins make one cycle."""
     after_commit(_wake)
+
+
+def wake_if_awaited() -> None:
+    """Have a cycle run soon after commit for the jobs that wait; if none does, the tick is enough.
+
+    For what gives devices or quota back: a job that only goes elsewhere costs no cycle meanwhile.
+    """
+    after_commit(_wake_if_awaited)
+
+
+def _wake_if_awaited() -> None:
+    if Job.objects.filter(state=JobState.WAITING).exists():
+        _wake()
 
 
 def _wake() -> None:

@@ -7,6 +7,7 @@ from datetime import datetime
 
 from django.db.models import Max
 
+from portal.actions.accounting import standing
 from portal.actions.output import output_size
 from portal.actions.receipts import slowest
 from portal.choices import CheckpointState, PlacementState
@@ -54,8 +55,9 @@ def commit_checkpoint(job: Job, placement: Placement, now: datetime) -> Checkpoi
     placement.storing = None
     retain(job)
     # Where the job goes next, this cut is fetched ahead.
-    held = PlacedReplica.objects.filter(placement__job=job, placement__state=PlacementState.HELD)
-    renew(held.values_list("node_id", flat=True))
+    for held in standing(job):
+        if held.state == PlacementState.HELD:
+            renew(replica.node_id for replica in held.replicas.all())
     publish_on_commit(CheckpointEvent(kind="checkpoint", job=job.id), f"job.{job.id}")
     return checkpoint
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from django.urls import reverse
 
@@ -17,7 +19,7 @@ from agents.protocol import (
 )
 from portal.actions.prefetching import hints
 from portal.choices import PlacementState
-from portal.models import Checkpoint, CheckpointImage, Job, Node, PlacedReplica, Placement
+from portal.models import Checkpoint, CheckpointImage, Job, Node, PlacedReplica
 from portal.sealing import SealError
 
 log = logging.getLogger(__name__)
@@ -29,43 +31,94 @@ SUBNET = "10.77.{}.{}/16"
 
 def desired_state(node_id: int) -> DesiredState:
     """Everything that should be on a node now."""
-    # The number is read first: a change while the rows are read is sent again with the next number.
-    number = Node.objects.values_list("desired_number", flat=True).get(pk=node_id)
-    seats = (
-        PlacedReplica.objects.filter(
-            node_id=node_id,
-            placement__state__in=(PlacementState.ACTIVE, PlacementState.PARKED),
+    states = desired_states([node_id])
+    if not states:
+        raise Node.DoesNotExist(f"There is no node {node_id}.")
+    return states[node_id]
+
+
+def desired_states(nodes: Collection[int]) -> dict[int, DesiredState]:
+    """Everything that should be on some nodes now, in as many queries for many as for one.
+
+    A node that does not exist is left out.
+    """
+    # Numbers are read first: a change while the rows are read is sent again with the next number.
+    rows = (
+        Node.objects.filter(pk__in=nodes).order_by().only("desired_number", "abilities").in_bulk()
+    )
+    seats = PlacedReplica.objects.filter(node_id__in=nodes).exclude(
+        placement__state=PlacementState.ENDED
+    )
+    held: list[PlacedReplica] = []
+    present: list[PlacedReplica] = []
+    for seat in seats.select_related("placement").order_by("placement_id", "rank"):
+        (held if seat.placement.state == PlacementState.HELD else present).append(seat)
+    replicas = defaultdict[int, list[Desired]](list)
+    surroundings = Surroundings(rows, present)
+    for seat in present:
+        if seat.node_id in rows:
+            replicas[seat.node_id].append(_desired(seat, surroundings))
+    prefetch = hints(held)
+    return {
+        id: DesiredState(
+            number=node.desired_number, replicas=replicas[id], prefetch=prefetch.get(id, [])
         )
-        .select_related("node", "placement__job__upload", "placement__checkpoint")
-        .select_related("placement__storing")
-        .order_by("placement_id", "rank")
-    )
-    return DesiredState(
-        number=number,
-        replicas=[_desired(seat) for seat in seats],
-        prefetch=hints(node_id),
-    )
+        for id, node in rows.items()
+    }
 
 
-def _desired(seat: PlacedReplica) -> Desired:
+class Surroundings:
+    """What seats are told beside their own rows, of jobs, of images and of peers."""
+
+    def __init__(self, nodes: Mapping[int, Node], seats: Sequence[PlacedReplica]) -> None:
+        self.nodes = nodes
+        placements = {seat.placement_id: seat.placement for seat in seats}
+        jobs = Job.objects.select_related("tenant", "upload").order_by()
+        self.jobs = jobs.in_bulk({placement.job_id for placement in placements.values()})
+        self.storing = Checkpoint.objects.only("number", "periodic").in_bulk(
+            {row.storing_id for row in placements.values() if row.storing_id is not None}
+        )
+        restored = {row.checkpoint_id for row in placements.values()} - {None}
+        images = CheckpointImage.objects.filter(checkpoint__in=restored).order_by()
+        self.manifests = {
+            (checkpoint, rank): manifest
+            for checkpoint, rank, manifest in images.values_list(
+                "checkpoint_id", "rank", "manifest"
+            )
+        }
+        self.peers = self._peers(
+            id for id, placement in placements.items() if self.jobs[placement.job_id].replicas > 1
+        )
+
+    def _peers(self, placements: Iterable[int]) -> dict[int, list[tuple[int, int, str]]]:
+        """Rank, node and the node's address of all replicas of placements."""
+        rows = PlacedReplica.objects.filter(placement__in=list(placements)).order_by("rank")
+        found = defaultdict[int, list[tuple[int, int, str]]](list)
+        for placement, rank, node, address in rows.values_list(
+            "placement_id", "rank", "node_id", "node__address"
+        ):
+            found[placement].append((rank, node, address))
+        return found
+
+
+def _desired(seat: PlacedReplica, surroundings: Surroundings) -> Desired:
     placement = seat.placement
-    job = placement.job
-    wanted = Want(placement.want)
-    restoring = placement.checkpoint
-    storing = placement.storing
+    job = surroundings.jobs[placement.job_id]
+    storing = surroundings.storing.get(placement.storing_id or 0)
+    networked = surroundings.nodes[seat.node_id].able("network")
     return Desired(
         job=job.id,
         rank=seat.rank,
         epoch=placement.epoch,
-        want=wanted,
+        want=Want(placement.want),
         world=job.replicas,
         devices=list(seat.devices),
         sharers=seat.sharers,
         cpus=job.cpus_per_replica,
         memory=job.memory_per_replica,
-        launch=launch_of(job, placement, seat),
-        image=_image(restoring, seat) if restoring is not None else None,
-        network=_network(job, placement, seat),
+        launch=launch_of(job, seat.rank, networked=networked and job.replicas > 1),
+        image=_image(seat, surroundings),
+        network=_network(job, seat, surroundings) if networked else None,
         hold=placement.hold,
         run_on=bool(storing and storing.periodic),
         checkpoint=storing.number if storing else 0,
@@ -80,9 +133,10 @@ def _profile(job: Job, seat: PlacedReplica) -> int:
     return job.profile_asked if seat.rank == 0 and job.profile_asked > job.profiled else 0
 
 
-def _image(checkpoint: Checkpoint, seat: PlacedReplica) -> Image | None:
-    image = CheckpointImage.objects.filter(checkpoint=checkpoint, rank=seat.rank).first()
-    return Image(manifest=image.manifest) if image else None
+def _image(seat: PlacedReplica, surroundings: Surroundings) -> Image | None:
+    restored = seat.placement.checkpoint_id
+    manifest = surroundings.manifests.get((restored, seat.rank)) if restored else None
+    return Image(manifest=manifest) if manifest is not None else None
 
 
 def address_of(rank: int) -> str:
@@ -91,29 +145,31 @@ def address_of(rank: int) -> str:
     return SUBNET.format(host // 256, host % 256)
 
 
-def _network(job: Job, placement: Placement, seat: PlacedReplica) -> Network | None:
-    if not seat.node.able("network") or (job.replicas == 1 and not job.internet):
+def _network(job: Job, seat: PlacedReplica, surroundings: Surroundings) -> Network | None:
+    if job.replicas == 1 and not job.internet:
         return None
-    others = placement.replicas.exclude(node_id=seat.node_id).select_related("node")
-    peers = {address_of(other.rank).split("/")[0]: other.node.address for other in others}
+    peers = {
+        address_of(rank).split("/")[0]: address
+        for rank, node, address in surroundings.peers.get(seat.placement_id, ())
+        if node != seat.node_id
+    }
     return Network(
-        number=placement.network_number,
+        number=seat.placement.network_number,
         address=address_of(seat.rank),
         peers=peers,
         internet=job.internet,
     )
 
 
-def launch_of(job: Job, placement: Placement, seat: PlacedReplica) -> Launch | None:
+def launch_of(job: Job, rank: int, *, networked: bool) -> Launch | None:
     """How the replica is started from the beginning; nothing if its secrets cannot be opened."""
     try:
         secrets = job.secrets
     except SealError as error:
         log.error("job %d cannot be started: %s", job.id, error)
         return None
-    networked = job.replicas > 1 and seat.node.able("network")
     world = {
-        "RANK": str(seat.rank),
+        "RANK": str(rank),
         "WORLD_SIZE": str(job.replicas),
         "LOCAL_RANK": "0",
         "LOCAL_WORLD_SIZE": "1",

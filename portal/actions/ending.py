@@ -11,7 +11,7 @@ from portal.actions.checkpoints import condemn, fall_back, newest_checkpoint
 from portal.actions.placing import activate, drop_held, end_placement, held_placement, want
 from portal.actions.receipts import open_receipt, present_receipt
 from portal.choices import JobState, MoveKind, Then
-from portal.events import job_changed, wake
+from portal.events import job_changed, wake_if_awaited
 from portal.models import Job, PlacedReplica, Placement
 
 USERS_ERRORS = ("command-", "source-", "archive-", "git-", "upload-", "out-of-memory")
@@ -42,15 +42,16 @@ def end_job(job: Job, state: JobState, now: datetime) -> None:
     drop_held(job)
     job.save()
     job_changed(job)
-    wake()
+    wake_if_awaited()
 
 
 def finish_leaving(job: Job, placement: Placement, now: datetime) -> None:
     """The job has left its devices: it waits, goes on elsewhere, or stays paused."""
-    account(job, now)
     then = Then(placement.then)
+    if then == Then.PAUSE or job.running_since is not None:
+        account(job, now)  # else what it is owed and what it gets stay the same
     placement.then = Then.STAY
-    placement.save()
+    placement.save(update_fields=["then"])
     job.running_since = None
     job.moves += 1
     job.last_moved_at = now
@@ -60,12 +61,12 @@ def finish_leaving(job: Job, placement: Placement, now: datetime) -> None:
         job.sentence = _why_paused(job)
     else:
         job.waiting_since = now
-    job.save()
     held = held_placement(job)
-    if held is not None and job.state == JobState.WAITING:
-        activate(job, held, now)
-    job_changed(job)
-    wake()
+    goes_on = held is not None and job.state == JobState.WAITING and activate(job, held, now)
+    if not goes_on:  # else it was saved as it set out
+        job.save()
+        job_changed(job)
+    wake_if_awaited()
 
 
 def _why_paused(job: Job) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from django.utils import timezone
 
-from agents.protocol import Facts, ReplicaFact, State
-from portal.actions.locking import in_bulk, locked_jobs
+from agents.protocol import Facts, Profile, ReplicaFact, State
+from portal.actions.locking import glimpsed_jobs, in_bulk, whole
 from portal.actions.placing import PRESENT, present_placement
 from portal.actions.prefetching import note_fetched, tell_stored
 from portal.actions.profiling import keep_profile
-from portal.actions.settling import step
+from portal.actions.settling import due, step
 from portal.models import Job, PlacedReplica
 
 FIELDS = (
@@ -56,20 +56,32 @@ def _values(fact: ReplicaFact) -> list[object]:
 
 
 def _accept(node_id: int, reported: Reported, ids: Collection[int]) -> None:
+    """Write what is reported, and have those jobs go on for which all that it takes is there."""
     now = timezone.now()
-    with locked_jobs(ids) as jobs:
+    with glimpsed_jobs(ids) as jobs:
+        profiles: dict[int, list[tuple[PlacedReplica, Profile]]] = {}
+        ready = []
         for job in jobs:
-            _write(node_id, reported, job)
+            placement = present_placement(job)
+            if placement is None:
+                continue
+            seats = list(placement.replicas.all())
+            profiles[job.id] = list(_write(node_id, reported, job, placement.epoch, seats))
+            if profiles[job.id] or due(job, placement, seats, now):
+                ready.append(job)
+        for job in whole(ready):
+            for seat, profile in profiles[job.id]:
+                keep_profile(job, seat, profile)
             step(job, now)
 
 
-def _write(node_id: int, reported: Reported, job: Job) -> None:
-    placement = present_placement(job)
-    if placement is None:
-        return
+def _write(
+    node_id: int, reported: Reported, job: Job, epoch: int, seats: Collection[PlacedReplica]
+) -> Iterator[tuple[PlacedReplica, Profile]]:
+    """Write what a node reports of its seats, and answer the profiles that are new."""
     stored = set()
-    for seat in placement.replicas.all():
-        fact = reported.get((job.id, seat.rank, placement.epoch))
+    for seat in seats:
+        fact = reported.get((job.id, seat.rank, epoch))
         if fact is None or seat.node_id != node_id:
             continue
         changed = []
@@ -82,6 +94,6 @@ def _write(node_id: int, reported: Reported, job: Job) -> None:
         if "manifest" in changed and seat.state == State.STORED:
             stored.add(seat.rank)
         if "profile" in changed and fact.profile is not None:
-            keep_profile(job, seat, fact.profile)
+            yield seat, fact.profile
     if stored:
         tell_stored(job, stored)

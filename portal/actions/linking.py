@@ -7,6 +7,7 @@ from typing import Any
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from agents.protocol import DeviceInfo, Hello
@@ -105,8 +106,12 @@ def give_up_silent_nodes(now: datetime | None = None) -> list[str]:
     lease = timedelta(seconds=LEASE_S)
     if not has_listened(now):
         return []
-    silent = Node.objects.filter(lost_at=None, heard_at__lt=now - lease)
-    return [node.name for node in silent if _give_up(node, now, lease)]
+    return [node.name for node in silent_nodes(now) if _give_up(node, now, lease)]
+
+
+def silent_nodes(now: datetime) -> QuerySet[Node]:
+    """Nodes that were not heard of for a whole lease and are not given up yet."""
+    return Node.objects.filter(lost_at=None, heard_at__lt=now - timedelta(seconds=LEASE_S))
 
 
 def _give_up(node: Node, now: datetime, lease: timedelta) -> bool:

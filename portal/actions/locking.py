@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from django.db import OperationalError
+from django.db.models import prefetch_related_objects
 
 from portal.choices import PlacementState
-from portal.models import Job, Placement, Tenant, Tier
+from portal.models import Job, Placement
 from portal.unit import unit
 
 log = logging.getLogger(__name__)
@@ -61,14 +62,41 @@ def locked_jobs(ids: Iterable[int]) -> Iterator[list[Job]]:
     many queries for many jobs as for one. One that does not exist is left out.
     """
     with unit():
+        rows = Job.objects.select_for_update(of=("self",)).select_related("tenant", "tier")
         # Always in the order of their ids, so that no two units wait for each other.
-        jobs = list(Job.objects.select_for_update().filter(pk__in=set(ids)).order_by("pk"))
-        tenants = Tenant.objects.in_bulk({job.tenant_id for job in jobs})
-        tiers = Tier.objects.in_bulk({job.tier_id for job in jobs})
-        for job in jobs:
-            job.tenant, job.tier = tenants[job.tenant_id], tiers[job.tier_id]
-        _fetch_standing(jobs)
+        jobs = list(rows.filter(pk__in=set(ids)).order_by("pk"))
+        _fetch_standing(jobs, "replicas__node")
         yield jobs
+
+
+@contextmanager
+def glimpsed_jobs(ids: Iterable[int]) -> Iterator[list[Job]]:
+    """Hold the rows of jobs as `locked_jobs` does, to see what follows from facts about them.
+
+    Of each only its ``standing`` placements with their replicas is there, and its state; `whole`
+    brings the rest for those with which there is something to be done.
+    """
+    with unit():
+        rows = Job.objects.select_for_update().filter(pk__in=set(ids)).order_by("pk")
+        jobs = list(rows.only("state", "pause_asked"))
+        _fetch_standing(jobs, "replicas")
+        yield jobs
+
+
+def whole(glimpsed: Sequence[Job]) -> list[Job]:
+    """Jobs that were glimpsed in the open unit, with all that those of `locked_jobs` have."""
+    if not glimpsed:
+        return []
+    rows = Job.objects.select_related("tenant", "tier")
+    standing = {job.id: job.standing for job in glimpsed}
+    jobs = list(rows.filter(pk__in=standing).order_by("pk"))
+    for job in jobs:
+        job.standing = standing[job.id]
+        for placement in job.standing:
+            placement.job = job
+    placements = [placement for job in jobs for placement in job.standing]
+    prefetch_related_objects([seat for row in placements for seat in row.replicas.all()], "node")
+    return jobs
 
 
 @contextmanager
@@ -80,11 +108,11 @@ def locked_job(id: int) -> Iterator[Job]:
         yield jobs[0]
 
 
-def _fetch_standing(jobs: list[Job]) -> None:
+def _fetch_standing(jobs: list[Job], along: str) -> None:
     rows = (
         Placement.objects.filter(job__in=jobs)
         .exclude(state=PlacementState.ENDED)
-        .prefetch_related("replicas__node")
+        .prefetch_related(along)
         .order_by("epoch")
     )
     by_id = {job.id: job for job in jobs}

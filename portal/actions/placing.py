@@ -11,13 +11,13 @@ from django.db.models import prefetch_related_objects
 from django.utils import timezone
 
 from agents.protocol import State, Want
-from portal.actions.accounting import account, standing
+from portal.actions.accounting import standing
 from portal.actions.checkpoints import discard_checkpoint, newest_checkpoints
 from portal.actions.locking import locked_job
 from portal.actions.output import output_size
 from portal.actions.verdicts import judge
 from portal.choices import JobState, PlacementState, Then
-from portal.events import job_changed, placed, renew, wake
+from portal.events import job_changed, placed, renew, wake, wake_if_awaited
 from portal.models import Checkpoint, Job, Node, PlacedReplica, Placement
 from portal.unit import after_commit
 
@@ -136,7 +136,6 @@ def _set_going(
     now: datetime,
 ) -> Placement:
     """Answer the placement that it runs in from now on, to be saved."""
-    account(job, now)
     parked = present_placement(job)
     if parked is None:
         _begin(job, placement, image)
@@ -163,10 +162,12 @@ def _set_going(
 
 def _begin(job: Job, placement: Placement, image: Checkpoint | None) -> None:
     placement.checkpoint = image
+    resumed = []
     for replica in placement.replicas.all():
         if written := output_size(job.id, replica.rank):
             replica.output_from = written
-            replica.save(update_fields=["output_from"])
+            resumed.append(replica)
+    PlacedReplica.objects.bulk_update(resumed, ["output_from"])
 
 
 def _return_to(job: Job, parked: Placement, held: Placement) -> None:
@@ -239,23 +240,32 @@ def activate_held(now: datetime | None = None) -> None:
     Each in a transaction of its own. A promise is dropped when a job that was to leave stays.
     """
     now = now or timezone.now()
-    for id in Placement.objects.filter(state=PlacementState.HELD).values_list("job_id", flat=True):
-        with locked_job(id) as job:
-            held = held_placement(job)
-            if held is None:
-                continue
-            if job.state == JobState.WAITING and activate(job, held, now):
-                continue
-            if _in_vain(held):
-                drop_held(job)
-                wake()
+    rows = Placement.objects.filter(state=PlacementState.HELD)
+    waiting = list(rows.select_related("job").prefetch_related("replicas"))
+    if not waiting:
+        return
+    busy = _busy_devices({seat.node_id for held in waiting for seat in held.replicas.all()})
+    for row in waiting:
+        blocked = _blocked(row, busy)
+        if _in_vain(blocked) or (row.job.state == JobState.WAITING and not blocked):
+            _try_again(row.job_id, now)
 
 
-def _in_vain(held: Placement) -> bool:
-    nodes = {replica.node_id for replica in held.replicas.all()}
+def _try_again(id: int, now: datetime) -> None:
+    with locked_job(id) as job:
+        held = held_placement(job)
+        if held is None or (job.state == JobState.WAITING and activate(job, held, now)):
+            return
+        if _in_vain(_blocked(held, _busy_devices(nodes_in(held.replicas.all())))):
+            drop_held(job)
+            wake()
+
+
+def _in_vain(blocked: Iterable[Placement]) -> bool:
+    """Whether one of those that hold its devices stays."""
     return any(
         blocker.want == Want.RUNNING and not blocker.then and blocker.running_at is not None
-        for blocker in _blocked(held, _busy_devices(nodes))
+        for blocker in blocked
     )
 
 
@@ -282,7 +292,7 @@ def end_placement(job: Job, placement: Placement, now: datetime) -> None:
     renew(seat.node_id for seat in seats)
     placed(seat.node.name for seat in seats)
     after_commit(activate_held)
-    wake()
+    wake_if_awaited()
 
 
 def want(placement: Placement, wanted: Want, now: datetime) -> None:

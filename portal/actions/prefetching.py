@@ -7,12 +7,14 @@ since. All of it is hints: without them everything is as correct, and slower.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection
 from datetime import datetime, timedelta
 
-from django.db.models import F, OuterRef, Q, Subquery
+from django.db.models import F, Q
 
 from agents.protocol import Prefetch, State, Want
+from portal.actions.accounting import standing
 from portal.actions.checkpoints import newest_checkpoint
 from portal.choices import CheckpointState, PlacementState
 from portal.events import renew
@@ -46,57 +48,59 @@ def worthwhile(job_id: int) -> bool:
     return any(use and use["memory"] >= LARGE for use in uses)
 
 
-def hints(node_id: int) -> list[Prefetch]:
-    """Images of the newest checkpoints of the jobs that are to come to a node.
+def hints(seats: Collection[PlacedReplica]) -> dict[int, list[Prefetch]]:
+    """By node, images of the newest checkpoints of the jobs that are to come to these seats.
 
     Of those that are being stored to come here, also what is stored already.
     """
-    newest = Checkpoint.objects.filter(
-        job=OuterRef("placement__job"), state=CheckpointState.COMMITTED, collected=False
-    ).order_by("-number")
-    seats = PlacedReplica.objects.filter(
-        node_id=node_id, placement__state=PlacementState.HELD
-    ).annotate(newest=Subquery(newest.values("id")[:1]))
-    wanted = {
-        (seat.newest, seat.rank, seat.placement.job_id)
-        for seat in seats.select_related("placement")
+    if not seats:
+        return {}
+    rows = Checkpoint.objects.filter(
+        job__in={seat.placement.job_id for seat in seats},
+        state=CheckpointState.COMMITTED,
+        collected=False,
+    )
+    newest = dict(rows.order_by("number").values_list("job_id", "id"))
+    images = CheckpointImage.objects.filter(checkpoint__in=newest.values()).order_by()
+    manifests = {
+        (checkpoint, rank): manifest
+        for checkpoint, rank, manifest in images.values_list("checkpoint_id", "rank", "manifest")
     }
-    if not wanted:
-        return []
-    images = CheckpointImage.objects.filter(checkpoint__in={id for id, *_ in wanted if id})
-    known = [
-        Prefetch(job=image.checkpoint.job_id, rank=image.rank, manifest=image.manifest)
-        for image in images.select_related("checkpoint").order_by("checkpoint", "rank")
-        if (image.checkpoint_id, image.rank, image.checkpoint.job_id) in wanted
-    ]
-    return known + _stored({(job, rank) for _, rank, job in wanted})
+    found = defaultdict[int, list[Prefetch]](list)
+    stored = _stored({seat.placement.job_id for seat in seats})
+    for seat in seats:
+        job = seat.placement.job_id
+        if manifest := manifests.get((newest.get(job, 0), seat.rank)):
+            found[seat.node_id].append(Prefetch(job=job, rank=seat.rank, manifest=manifest))
+        if manifest := stored.get((job, seat.rank)):
+            hint = Prefetch(job=job, rank=seat.rank, manifest=manifest, final=True)
+            found[seat.node_id].append(hint)
+    return found
 
 
-def _stored(coming: Collection[tuple[int, int]]) -> list[Prefetch]:
-    """Images of these replicas, by job and rank, of a cut that is not committed yet."""
+def _stored(jobs: Collection[int]) -> dict[tuple[int, int], str]:
+    """By job and rank, the images of a cut that is not committed yet."""
     leaving = PlacedReplica.objects.filter(
-        placement__job__in={job for job, _ in coming},
+        placement__job__in=jobs,
         placement__state=PlacementState.ACTIVE,
         placement__want=Want.STORED,
         placement__storing__periodic=False,
         state=State.STORED,
         checkpoint=F("placement__storing__number"),
     ).exclude(manifest="")
-    return [
-        Prefetch(job=job, rank=rank, manifest=manifest, final=True)
-        for job, rank, manifest in leaving.order_by("placement", "rank").values_list(
+    return {
+        (job, rank): manifest
+        for job, rank, manifest in leaving.order_by().values_list(
             "placement__job_id", "rank", "manifest"
         )
-        if (job, rank) in coming
-    ]
+    }
 
 
 def tell_stored(job: Job, ranks: Collection[int]) -> None:
     """Replicas were stored: where they go, they may be fetched before all of the cut is."""
-    seats = PlacedReplica.objects.filter(
-        placement__job=job, placement__state=PlacementState.HELD, rank__in=ranks
-    )
-    renew(seats.values_list("node_id", flat=True))
+    for held in standing(job):
+        if held.state == PlacementState.HELD:
+            renew(seat.node_id for seat in held.replicas.all() if seat.rank in ranks)
 
 
 def note_fetched(node_id: int, manifests: Collection[str]) -> set[int]:

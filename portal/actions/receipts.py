@@ -15,6 +15,8 @@ from scheduler.planner import MoveCost
 LEAVING = ("gate", "freeze", "device", "dump", "store")
 TRAVELLING = ("fetch",)
 RETURNING = ("launch", "prepare", "network", "restore", "resume")
+STOPPED = ("left_at", "stopped_at", "phases", "bytes_raw", "bytes_new", "bytes_stored")
+"""What is written on a receipt when the job has left."""
 RECEIPTS = 5
 """Of a job's receipts so many tell what moving it costs, the last ones."""
 
@@ -106,7 +108,7 @@ def note_stopped(job: Job, placement: Placement, now: datetime) -> None:
     move.bytes_raw = sum(replica.bytes_raw for replica in replicas)
     move.bytes_new = sum(replica.bytes_new for replica in replicas)
     move.bytes_stored = sum(replica.bytes_stored for replica in replicas)
-    move.save()
+    move.save(update_fields=STOPPED)
     tell(job)
 
 

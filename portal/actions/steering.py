@@ -62,6 +62,7 @@ def pause_job(user: User, job: Job) -> None:
         locked.asked_by = user
         if locked.state == JobState.WAITING and present_placement(locked) is None:
             drop_held(locked)
+            account(locked, now)
             locked.state = JobState.PAUSED
             locked.sentence = "Paused by its owner; resume it to have it wait for devices."
         else:
@@ -83,6 +84,7 @@ def resume_job(user: User, job: Job) -> None:
             locked.pause_asked = False
             _turn_back(locked)
         else:
+            account(locked, now)
             locked.state = JobState.WAITING
             locked.waiting_since = now
             locked.sentence = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,6 +16,7 @@ from django.db import OperationalError, close_old_connections
 
 from agents.protocol import (
     SUBPROTOCOL,
+    DesiredState,
     Down,
     Facts,
     Hello,
@@ -31,12 +32,13 @@ from agents.protocol import (
 )
 from agents.waiting import end
 from portal import telemetry
-from portal.actions.desired import desired_state
+from portal.actions.desired import desired_states
 from portal.actions.facts import accept_facts
 from portal.actions.linking import HEARD_EVERY_S, LEASE_S, heard, hello, output_held, unplugged
 from portal.actions.output import append_output, may_print
 from portal.actions.tokens import digest
 from portal.consumers.hints import Hints
+from portal.consumers.readings import Readings
 from portal.events import UseEvent, send
 from portal.models import Node
 
@@ -74,6 +76,15 @@ def bearer_of(scope: Mapping[str, Any]) -> str:
 
 def node_of(token: str) -> Node | None:
     return Node.objects.filter(token_digest=digest(token)).first() if token else None
+
+
+async def read_states(nodes: Collection[int]) -> Mapping[int, DesiredState]:
+    found: dict[int, DesiredState] = await in_thread(desired_states, nodes)
+    return found
+
+
+STATES = Readings(read_states)
+"""What is wanted of nodes; a step of a job concerns all of its nodes at the same moment."""
 
 
 def desired_number(node: int) -> int:
@@ -199,8 +210,8 @@ class AgentConsumer(AsyncWebsocketConsumer):
             if not self.greeted or self.node is None:
                 continue
             try:
-                state = await in_thread(desired_state, self.node.id)
-            except (Node.DoesNotExist, OperationalError):
+                state = await STATES.of(self.node.id)
+            except (KeyError, OperationalError):
                 log.warning("could not read the desired state of %s", self.node, exc_info=True)
                 await asyncio.sleep(1)
                 self.fresh.set()

@@ -22,6 +22,8 @@ class LiveCluster:
     """
 
     keep: Callable[[], None] = staticmethod(lambda: None)
+    policy: Policy | None = None
+    """What it is run by, where that was just read."""
 
     def __init__(self, now: datetime | None = None, watch: Watch | None = None) -> None:
         self.now = now or timezone.now()
@@ -38,7 +40,7 @@ class LiveCluster:
 
     def _allot(self) -> None:
         if self._seen is not None:
-            allot_cpus(self._seen, live_policy())
+            allot_cpus(self._seen, self.policy or live_policy())
 
 
 def live_policy() -> Policy:

@@ -64,6 +64,20 @@ def _dead_holder(name: str) -> str | None:
     return None
 
 
+def _take(name: str, free: Q) -> bool:
+    until = timezone.now() + LASTS
+    return bool(Lease.objects.filter(free, name=name).update(holder=holder(), until=until))
+
+
+def _inherit(name: str) -> bool:
+    """Take a turn that nobody has ever had, or that a process had that is no more."""
+    _, made = Lease.objects.get_or_create(name=name)
+    if made:
+        return _take(name, Q(until=None))
+    dead = _dead_holder(name)
+    return dead is not None and _take(name, Q(holder=dead))
+
+
 @contextmanager
 def turn(name: str) -> Iterator[Turn | None]:
     """Hold the named turn, or get None when another process has it.
@@ -71,13 +85,7 @@ def turn(name: str) -> Iterator[Turn | None]:
     A holder that died on this machine loses its turn at once, one elsewhere after ``LASTS``: who
     may take longer keeps it on (`Turn.keep`).
     """
-    now = timezone.now()
-    Lease.objects.get_or_create(name=name)
-    free = Q(until=None) | Q(until__lt=now)
-    if (dead := _dead_holder(name)) is not None:
-        free |= Q(holder=dead)
-    mine = Lease.objects.filter(free, name=name).update(holder=holder(), until=now + LASTS)
-    if not mine:
+    if not _take(name, Q(until=None) | Q(until__lt=timezone.now())) and not _inherit(name):
         yield None
         return
     detail = Turn(name)

@@ -9,7 +9,7 @@ from django.db.models.functions import Coalesce
 from django.utils import timezone
 
 from portal.actions.accounting import account
-from portal.actions.linking import give_up_silent_nodes
+from portal.actions.linking import give_up_silent_nodes, silent_nodes
 from portal.actions.locking import locked_job, locked_jobs
 from portal.actions.placing import activate_held
 from portal.actions.profiling import ask_due_profiles
@@ -19,21 +19,22 @@ from portal.choices import JobState, Remedy
 from portal.listening import deaf
 from portal.models import Job
 from scheduler.live.cluster import live_policy
+from scheduler.planner import Policy
 
 BOOK_EVERY = timedelta(seconds=15)
 BOOKS_A_TURN = 500
 BOOKS_AT_ONCE = 100
 
 
-def reconcile(now: datetime | None = None) -> None:
-    """Settle everything that no report has settled."""
+def reconcile(now: datetime | None = None, policy: Policy | None = None) -> None:
+    """Settle everything that no report has settled, under this policy or that in force."""
     now = now or timezone.now()
-    if not deaf(now):
+    if silent_nodes(now).exists() and not deaf(now):
         give_up_silent_nodes(now)
     settle_all(now)
     activate_held(now)
     take_due_checkpoints(now)
-    if live_policy().profiling:
+    if (policy or live_policy()).profiling:
         ask_due_profiles(now)
     keep_books(now)
 

@@ -58,12 +58,13 @@ def take_turn(*, reconciling: bool) -> None:
     try:
         with _turn("cycle", WANTED, ANOTHER, wake) as figures:
             if figures is not None:
-                if reconciling:
-                    reconcile()
                 policy = live_policy()
+                if reconciling:
+                    reconcile(policy=policy)
                 fleet = LiveCluster(watch=WATCH)
                 if policy.by_cluster:
                     fleet = SharedFleet(ATLAS, watch=WATCH)
+                fleet.policy = policy
                 _run(fleet, policy, MEMORY, figures)
     finally:
         _pace.rest()

@@ -32,6 +32,8 @@ PACE = 0.1
 STEPS_A_CHECKPOINT = 60
 """Enough for the pauses between two moves, and for the moves to be asked for."""
 PAUSE_S = (0.5, 3.0)
+LOOK_S = 2.0
+"""Between two looks whether a move is over: of the portal's work during one little is ours."""
 ROUND: Sequence[int] = (0, 2, 0, 1, 4)
 """Devices to be spread over; 0 is a move to other hosts."""
 
@@ -74,6 +76,7 @@ def measure(*, checkpoints: int = 20, bare: int = 3, seed: int = 1) -> dict[str,
 def disturb(training: Training, times: int, chance: random.Random) -> list[dict[str, Any]]:
     """Move and resize it by turns at random moments; answer the receipts."""
     training.wait_for_step(3)
+    training.look_s = LOOK_S
     receipts = []
     for number in range(times):
         time.sleep(chance.uniform(*PAUSE_S))
