@@ -29,10 +29,10 @@ from tests.fleets.fleet import HostFleet
 from tests.fleets.training import Training, Undisturbed
 
 PACE = 0.1
-STEPS_A_CHECKPOINT = 60
+STEPS_A_CHECKPOINT = 66
 """Enough for the pauses between two moves, and for the moves to be asked for."""
 PAUSE_S = (0.5, 3.0)
-LOOK_S = 2.0
+LOOK_S = 1.0
 """Between two looks whether a move is over: of the portal's work during one little is ours."""
 ROUND: Sequence[int] = (0, 2, 0, 1, 4)
 """Devices to be spread over; 0 is a move to other hosts."""
