@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import os
 import re
-import secrets
 import shlex
 import shutil
 import subprocess
@@ -41,8 +40,6 @@ class Runc:
       Where /run is none, it gets one of its own, with the measurement of this boot in it.
     * Reading the limits of another user's process needs CAP_SYS_RESOURCE. Where even root lacks it,
       CRIU dumps with the container's user as its real user, which the kernel accepts as well.
-    * Who takes its pages may be killed. CRIU undoes a dump that fails, but not when a signal ends
-      it: then connections would refuse every word from now on.
     """
 
     def __init__(self, toolchain: Toolchain, state: Path) -> None:
@@ -94,7 +91,8 @@ class Runc:
         """
         paths = ["--image-path", str(images), "--work-path", str(bundle / "work")]
         command = self._command("checkpoint", *paths, *CRIU_OPTIONS, "--leave-running", key)
-        command = self._wrapped(command, user)
+        if self._lends_user:
+            command = self._lending(command, user)
         with (bundle / LOCK).open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             done = self._finish(self._beside_measurement(command), keep=lock.fileno())
@@ -142,22 +140,16 @@ class Runc:
         words = ("unshare", "--mount", "--propagation", "slave", "/bin/sh", "-c", script, "sh")
         return Command(self._found(*words, *command.words), command.environment)
 
-    def _wrapped(self, command: Command, user: int) -> Command:
-        """Have runc find a ``criu`` that comes to its end in order when nobody reads what it
-        writes, and that has the container's user as its real one where that is needed.
-        """
+    def _lending(self, command: Command, user: int) -> Command:
+        """Have runc find a ``criu`` that takes the container's user as its real one."""
         self._shim.mkdir(parents=True, exist_ok=True)
         shim = self._shim / "criu"
-        criu = f'{shlex.quote(str(self._toolchain.criu))} "$@"'
-        if self._lends_user:
+        if not shim.exists():
             (setpriv,) = self._found("setpriv")
-            criu = f'{setpriv} --ruid "$LENT" --rgid "$LENT" --keep-groups {criu}'
-        script = f"#!/bin/sh\ntrap '' PIPE\nexec {criu}\n"
-        if not shim.exists() or shim.read_text() != script:
-            fresh = shim.with_name(f"criu.{secrets.token_hex(4)}")
-            fresh.write_text(script)
-            fresh.chmod(0o755)
-            fresh.rename(shim)
+            criu = shlex.quote(str(self._toolchain.criu))
+            script = f'exec {setpriv} --ruid "$LENT" --rgid "$LENT" --keep-groups {criu} "$@"'
+            shim.write_text(f"#!/bin/sh\n{script}\n")
+            shim.chmod(0o755)
         path = f"{self._shim}:{command.environment['PATH']}"
         return Command(command.words, {"PATH": path, "LENT": str(user)})
 
