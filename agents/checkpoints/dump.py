@@ -118,7 +118,7 @@ def _store_pieces(
     session: Session, store: Store, pieces: list[Piece], count: Callable[[int], None]
 ) -> None:
     def name(batch: list[Piece]) -> None:
-        _read(piece for piece in batch if not piece.digest)
+        _read(batch)
         count(sum(piece.length for piece in batch))
 
     def write(batch: list[Piece]) -> None:
@@ -126,7 +126,9 @@ def _store_pieces(
 
     for first in range(0, len(pieces), ROUND):
         some = pieces[first : first + ROUND]
-        _spread(store, some, BATCH, name)
+        named = sum(piece.length for piece in some if piece.digest)
+        count(named)
+        _spread(store, [piece for piece in some if not piece.digest], BATCH, name)
         wanted: dict[bytes, Piece] = {}
         for piece in some:
             if piece.digest:

@@ -82,9 +82,10 @@ class Packs(Folder):
 
     def has(self, keys: Collection[str]) -> set[str]:
         with self._lock, told(f"The chunk store {self.path}"):
-            if not all(_digest(key) in self._where for key in keys):
+            digests = {key: _digest(key) for key in keys}
+            if not self._where.keys() >= set(digests.values()):
                 self._scan()
-            return {key for key in keys if _digest(key) in self._where}
+            return {key for key, digest in digests.items() if digest in self._where}
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         chunks = {_digest(key): data for key, data in blobs.items() if _digest(key)}
