@@ -4,9 +4,6 @@ CRIU writes each ``pages-N.img`` from its first byte to its last, by ``splice``.
 under these names bring the pages here without a copy. They are cut into pieces and named, and only
 what no kept image of the replica holds is written down: into a file as long as CRIU's would be,
 with holes where the rest belongs.
-
-Where an area of memory begins is not known while its pages come; pieces are cut by content alone
-(``agents/checkpoints/memory.py``).
 """
 
 from __future__ import annotations

@@ -14,7 +14,6 @@ PRESENT = 1 << 2
 
 _COMMON_MAGIC = 0x54564319
 _PAGEMAP_MAGIC = 0x56084025
-_MM_MAGIC = 0x57492820
 
 Fields = list[tuple[int, int | bytes]]
 
@@ -75,19 +74,6 @@ def write_map(path: Path, map: PageMap, runs: Sequence[Run]) -> None:
     data = struct.pack("<II", _COMMON_MAGIC, _PAGEMAP_MAGIC)
     data += b"".join(struct.pack("<I", len(each)) + each for each in messages)
     path.write_bytes(data)
-
-
-def read_areas(path: Path) -> list[int]:
-    """Read from an ``mm-*.img`` where a process's areas begin; none if there is no such file."""
-    if not path.is_file():
-        return []
-    starts: list[int] = []
-    for number, value in _fields(next(_entries(path, _MM_MAGIC), b"")):
-        if number == 14 and isinstance(value, bytes):
-            # The start is an area's first field; the others are many and of no use here.
-            quick = value[:1] == b"\x08"
-            starts.append(_varint(value, 1)[0] if quick else _number(dict(_fields(value)), 1))
-    return sorted(starts)
 
 
 def _entries(path: Path, magic: int) -> Iterator[bytes]:

@@ -9,8 +9,8 @@ import pytest
 
 from agents.checkpoints import Base, DamagedError, Store, fetch_image, store_image
 from agents.checkpoints.leaning import PARENT_LINK
-from agents.checkpoints.pagemaps import PARENT, read_map
-from tests.agents.checkpoints.images import PAGE, Area, write
+from agents.checkpoints.pagemaps import PARENT, Run, read_map
+from tests.agents.checkpoints.images import PAGE, Area, image, message, write
 
 HEAP = 0x5555_0000_3000
 MAPPED = 0x7F00_0000_0000
@@ -62,7 +62,7 @@ def test_only_what_the_base_lacks_is_fetched(
     leaning = tmp_path / "replica" / "images"
     fetched = fetch_image(store, key, leaning, tmp_path / "replica" / "workspace", base=base)
     assert memory(leaning) == memory(later)
-    assert (leaning / "pages-1.img").stat().st_size < 100 * PAGE
+    assert (leaning / "pages-1.img").stat().st_blocks * 512 < 100 * PAGE
     assert fetched.bytes_fetched < 0.2 * fetched.bytes_raw
     assert (leaning / "core-7.img").read_bytes() == (later / "core-7.img").read_bytes()
 
@@ -123,3 +123,17 @@ def test_a_damaged_chunk_is_refused_before_anything_is_made(
     with pytest.raises(DamagedError):
         fetch_image(store, stored.manifest_key, tmp_path / "r" / "images", None, base=base)
     assert list((tmp_path / "r").iterdir()) == []
+
+
+def test_newer_page_counts_and_absent_pages_are_understood(tmp_path: Path) -> None:
+    maps = [
+        message([(1, 1)]),
+        message([(1, HEAP), (2, 0), (5, 2), (4, 4)]),
+        message([(1, HEAP + 2 * PAGE), (2, 9), (4, 1)]),
+        message([(1, HEAP + 20 * PAGE), (2, 4)]),
+    ]
+    (tmp_path / "pagemap-7.img").write_bytes(image(0x56084025, maps))
+    map = read_map(tmp_path / "pagemap-7.img")
+    assert map.name == "pages-1.img"
+    assert map.present() == [Run(HEAP, 2), Run(HEAP + 20 * PAGE, 4)]
+    assert map.size() == 6 * PAGE

@@ -1,4 +1,4 @@
-"""Pages are cut by area and content: a change in one place leaves the others alone."""
+"""Pages are cut by content: a change in one place leaves the others alone."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from agents.checkpoints import Store, fetch_image, store_image
 from agents.checkpoints.memory import WINDOW, cuts
-from tests.agents.checkpoints.images import FILE_PRIVATE, PAGE, Area, image, message, write
+from tests.agents.checkpoints.images import FILE_PRIVATE, PAGE, Area, write
 
 HEAP = 0x5555_0000_3000
 MAPPED = 0x7F00_0000_0000
@@ -32,12 +32,6 @@ def test_pieces_are_neither_tiny_nor_huge(tmp_path: Path) -> None:
     assert 0.5 * WINDOW < sum(lengths) / len(lengths) < 1.2 * WINDOW
 
 
-def test_no_piece_spans_two_areas(tmp_path: Path) -> None:
-    areas = [Area(HEAP, noise(3, 1)), Area(HEAP + 3 * PAGE, noise(2, 2)), Area(MAPPED, noise(1, 3))]
-    write(tmp_path, areas)
-    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [3 * PAGE, 2 * PAGE, PAGE]}
-
-
 def test_a_new_page_low_in_memory_shifts_nothing_else(
     store: Store, workspace: Path, tmp_path: Path
 ) -> None:
@@ -45,7 +39,7 @@ def test_a_new_page_low_in_memory_shifts_nothing_else(
     write(tmp_path / "1", [Area(HEAP, noise(3, 2)), data])
     write(tmp_path / "2", [Area(HEAP, noise(4, 2)), data])
     new_bytes(store, tmp_path / "1", workspace)
-    assert new_bytes(store, tmp_path / "2", workspace) == 4 * PAGE + _small(tmp_path / "2")
+    assert new_bytes(store, tmp_path / "2", workspace) < 2 * WINDOW + _small(tmp_path / "2")
 
 
 def test_pages_that_come_in_the_middle_change_only_what_is_near(
@@ -88,39 +82,15 @@ def test_zero_pages_in_memory_cost_nothing(store: Store, workspace: Path, tmp_pa
     assert (again / "pages-1.img").stat().st_blocks == 0
 
 
-def test_newer_page_counts_and_absent_pages_are_understood(tmp_path: Path) -> None:
-    write(tmp_path, [Area(HEAP, noise(6, 1))])
-    maps = [
-        message([(1, 1)]),
-        message([(1, HEAP), (2, 0), (5, 2), (4, 4)]),
-        message([(1, HEAP + 2 * PAGE), (2, 9), (4, 1)]),
-        message([(1, HEAP + 20 * PAGE), (2, 4)]),
-    ]
-    (tmp_path / "pagemap-7.img").write_bytes(image(0x56084025, maps))
-    assert cuts(tmp_path, WINDOW) == {"pages-1.img": [6 * PAGE]}
-
-
-def test_shared_memory_is_one_area(tmp_path: Path) -> None:
-    maps = [message([(1, 3)]), message([(1, 0), (2, 2), (4, 4)]), message([(1, 9), (2, 1), (4, 4)])]
-    (tmp_path / "pagemap-shmem-9.img").write_bytes(image(0x56084025, maps))
-    (tmp_path / "pages-3.img").write_bytes(noise(3, 1))
-    assert cuts(tmp_path, WINDOW) == {"pages-3.img": [3 * PAGE]}
-
-
-@pytest.mark.parametrize("harm", [b"", b"rubbish", b"\x19CVT%@\x08V\xff\xff\x00\x00cut short"])
-def test_images_that_are_not_understood_are_stored_all_the_same(
-    store: Store, workspace: Path, tmp_path: Path, harm: bytes
+@pytest.mark.parametrize("pages", [b"", b"not whole pages"])
+def test_page_files_of_any_length_are_stored(
+    store: Store, workspace: Path, tmp_path: Path, pages: bytes
 ) -> None:
     images = tmp_path / "1"
     write(images, [Area(HEAP, noise(40, 1))])
-    (images / "pagemap-7.img").write_bytes(harm)
-    assert cuts(images, WINDOW) == {}
+    (images / "pages-2.img").write_bytes(noise(40, 1) + pages)
+    (images / "pages-3.img").write_bytes(pages)
     stored = store_image(store, images, workspace)
     fetch_image(store, stored.manifest_key, tmp_path / "again", tmp_path / "w")
-    assert (tmp_path / "again" / "pages-1.img").read_bytes() == noise(40, 1)
-
-
-def test_pages_that_do_not_fit_their_map_are_cut_at_fixed_offsets(tmp_path: Path) -> None:
-    write(tmp_path, [Area(HEAP, noise(40, 1))])
-    (tmp_path / "pages-1.img").write_bytes(noise(39, 1))
-    assert cuts(tmp_path, WINDOW) == {}
+    for name in ("pages-2.img", "pages-3.img"):
+        assert (tmp_path / "again" / name).read_bytes() == (images / name).read_bytes()
