@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
-import gc
 import logging
 import os
 import signal
@@ -19,8 +18,6 @@ from agents.guard import start_guard
 from agents.node import Node
 
 THREADS = 64
-GARBAGE = 50_000
-"""Objects made before the collector looks for cycles: a dump makes many small ones, and none."""
 GUARD_LOOK_S = 2.0
 
 log = logging.getLogger("tidepool")
@@ -40,8 +37,6 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     os.environ.pop("TIDEPOOL_NODE_TOKEN", None)
-    gc.set_threshold(GARBAGE)
-    gc.freeze()
     with lock:
         runner = asyncio.Runner(loop_factory=_loop)
         runner.run(serve(node))
