@@ -3,6 +3,7 @@
 The images are real where CRIU is there (a process that trains with numpy, dumped twice, and its
 twin), else made in the same format; ``images`` in the answer says which. A MB is a million bytes.
 ``durable_*``: how many times as long a store takes that waits until all is on disk.
+``taken_*``: pages taken while they are dumped, and stored; ``later`` beside the kept first image.
 """
 
 from __future__ import annotations
@@ -19,9 +20,9 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from agents.checkpoints import fetch_image, open_store, store_image
+from agents.checkpoints import Base, Intake, fetch_image, open_store, store_image
 from agents.toolchain import find
-from tests.agents.checkpoints.images import Area, write
+from tests.agents.checkpoints.images import Area, dump_again, write
 
 ROOT = Path(__file__).resolve().parents[2]
 TRAIN = """
@@ -65,6 +66,7 @@ def figures(folder: Path) -> dict[str, Any]:
     megabytes = first.bytes_raw / 1e6
     return {
         **durability(folder),
+        **taken(folder),
         "mb": round(megabytes, 1),
         "mb_per_s": round(megabytes / min(seconds), 1),
         "mb_per_core_s": round(megabytes / used, 1),
@@ -76,6 +78,24 @@ def figures(folder: Path) -> dict[str, Any]:
         "new_later_share": round(later.bytes_new / later.bytes_raw, 3),
         "new_twin_share": round(twin.bytes_new / twin.bytes_raw, 3),
     }
+
+
+def taken(folder: Path) -> dict[str, float]:
+    """Megabytes a second from CRIU's hands to the store; the best of three."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    for attempt in range(3):
+        place = folder / f"taken-{attempt}"
+        store = open_store(place / "store")
+        base = None
+        for name in ("first", "later"):
+            began = time.perf_counter()
+            with Intake(place / name, place / f"{name}-aside", base=base) as intake:
+                dump_again(folder / name, place / name)
+            stored = store_image(store, place / name, folder / "workspace", intake=intake)
+            rates[name].append(stored.bytes_raw / 1e6 / (time.perf_counter() - began))
+            base = Base(images=place / name, manifest=stored.manifest)
+        shutil.rmtree(place)
+    return {f"taken_{name}_mb_per_s": round(max(each), 1) for name, each in rates.items()}
 
 
 def durability(folder: Path) -> dict[str, float]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,7 +17,7 @@ from agents.checkpoints import (
     open_store,
     store_image,
 )
-from tests.agents.checkpoints.images import PAGE, Area, write
+from tests.agents.checkpoints.images import PAGE, Area, dump_again, write
 from tests.agents.checkpoints.test_memory import HEAP, noise
 
 MEMORY = noise(900, 1) + bytes(300 * PAGE) + noise(300, 2)
@@ -26,14 +25,6 @@ MEMORY = noise(900, 1) + bytes(300 * PAGE) + noise(300, 2)
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
-
-
-def dumped(source: Path, images: Path) -> None:
-    """Write images as CRIU does: into what stands there under their names."""
-    for path in sorted(source.iterdir()):
-        handle = os.open(images / path.name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(handle, "wb") as out:  # noqa: PTH123 - a handle
-            out.write(path.read_bytes())
 
 
 @pytest.fixture
@@ -44,7 +35,7 @@ def take(tmp_path: Path) -> Callable[..., Intake]:
         write(tmp_path / f"{name}-source", [Area(HEAP, memory)])
         intake = Intake(tmp_path / name, tmp_path / f"{name}-aside", base=base)
         with intake:
-            dumped(tmp_path / f"{name}-source", tmp_path / name)
+            dump_again(tmp_path / f"{name}-source", tmp_path / name)
         return intake
 
     return take
@@ -140,7 +131,7 @@ def test_any_number_of_page_files_is_taken_or_left_where_it_is(
     for name, content in many.items():
         (source / name).write_bytes(content)
     with Intake(tmp_path / "images", tmp_path / "aside") as intake:
-        dumped(source, tmp_path / "images")
+        dump_again(source, tmp_path / "images")
     assert contents(tmp_path / "images") == many
     stored = store_image(store, tmp_path / "images", workspace, intake=intake)
     fetch_image(store, stored.manifest_key, tmp_path / "again", None)
