@@ -28,7 +28,7 @@ class Unit:
 
     def __init__(self) -> None:
         self._heaps: dict[type[Heap], Heap] = {}
-        self._after: set[Callable[[], object]] = set()
+        self._after: dict[Callable[[], object], None] = {}
 
     def heap(self, kind: type[H]) -> H:
         """The unit's heap of this kind; made when it is first asked for."""
@@ -37,15 +37,15 @@ class Unit:
         return found
 
     def after(self, act: Callable[[], object]) -> None:
-        """Do this once when all is committed, however often it is asked for."""
-        if act not in self._after:
-            self._after.add(act)
-            transaction.on_commit(act)
+        """Do this once when all is committed and told, however often it is asked for."""
+        self._after[act] = None
 
     def write(self) -> None:
         """Write every heap, always in the same order, so that no two units wait for each other."""
         for kind in sorted(self._heaps, key=lambda kind: kind.__qualname__):
             self._heaps[kind].write()
+        for act in self._after:
+            transaction.on_commit(act)
 
 
 class _Open(threading.local):

@@ -12,7 +12,7 @@ from portal.actions.facts import accept_facts
 from portal.actions.locking import in_bulk, locked_jobs
 from portal.events import renew
 from portal.models import Job, Node, Promise
-from portal.unit import unit
+from portal.unit import after_commit, unit
 from tests.live.conftest import town
 from tests.live.puppets import Town
 
@@ -59,6 +59,18 @@ def test_a_unit_that_fails_leaves_nothing() -> None:
         raise ZeroDivisionError
     node.refresh_from_db()
     assert node.desired_number == 0
+
+
+@pytest.mark.django_db(transaction=True)
+def test_nodes_are_told_before_anything_else_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is done after a commit takes its time; a job may stand still until its nodes know."""
+    node = Node.objects.create(name="n1", token_digest="x")
+    done: list[str] = []
+    monkeypatch.setattr("portal.events.post", lambda group, _: done.append(group))
+    with unit():
+        after_commit(lambda: done.append("after"))
+        renew([node.id])
+    assert done == [f"node.{node.id}", "after"]
 
 
 def queries_to_start_and_end(town: Town, jobs: int) -> int:
