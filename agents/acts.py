@@ -25,6 +25,9 @@ from agents.timing import CLEAN, Stopwatch
 if TYPE_CHECKING:
     from agents.replica import Replica
 
+LINGER_S = 1.5
+"""Seconds for which what is left of a replica that went elsewhere is not cleared away."""
+
 log = logging.getLogger("tidepool.acts")
 
 
@@ -157,11 +160,18 @@ async def collect(replica: Replica) -> None:
 
 
 async def end(replica: Replica) -> None:
-    """Stop it and remove everything of it; a running one that is only cancelled gets its grace."""
+    """Stop it and remove everything of it; a running one that is only cancelled gets its grace.
+
+    One that goes on elsewhere is killed at once, and cleared away when that is under way: the node
+    may be where it, or a peer of it, is being restored just now.
+    """
     node, stage = replica.node, replica.record.stage
     task = node.bare_task(replica.key)
     graceful = stage is Stage.RUNNING and not replica.superseded
     await thread(node.driver.stop, task, node.config.grace_s if graceful else 0.0)
+    if stage is Stage.STORED and replica.desired is None:
+        replica.over.set()
+        await asyncio.sleep(LINGER_S)
     if replica.saving is not None:
         await asyncio.wait({replica.saving})
     if stage is not Stage.STORED:

@@ -56,9 +56,10 @@ class Replica:
         self.desired: Desired | None = record.desired
         self.contact = contact
         self.elders = list(elders)
-        """Older placements of the same rank here; they must be gone before this one begins."""
+        """Older placements of the same rank here; they must be over before this one begins."""
         self.superseded = False
-        self.gone = asyncio.Event()
+        self.over = asyncio.Event()
+        """Nothing of it can run any more; what it leaves may still be there."""
         self.saving: asyncio.Task[None] | None = None
         """A periodic checkpoint on its way to the store while the replica runs on."""
         self.likeness = 1.0
@@ -136,7 +137,7 @@ class Replica:
     async def live(self) -> None:
         """Act until it is gone."""
         for elder in self.elders:
-            await elder.gone.wait()
+            await elder.over.wait()
         self.elders.clear()
         try:
             while True:
@@ -153,7 +154,7 @@ class Replica:
                 if not done:
                     await self._pause()
         finally:
-            self.gone.set()
+            self.over.set()
 
     async def _perform(self, act: Act) -> bool:
         """Do it; false when it failed and should be tried again in a while."""

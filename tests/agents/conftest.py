@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from agents import acts
 from agents.agent import Agent
 from agents.choice import choose_devices, choose_driver
 from agents.config import Config
@@ -68,6 +69,11 @@ class Running:
 
 
 Begin = Callable[..., Running]
+
+
+@pytest.fixture(autouse=True)
+def brief_farewells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(acts, "LINGER_S", 0.01)
 
 
 @pytest_asyncio.fixture

@@ -67,6 +67,20 @@ async def back_on_its_node(portal: Portal, manifest: str) -> ReplicaFact:
     return portal.facts[1, 0, 2]
 
 
+async def test_what_a_replica_leaves_behind_keeps_nobody_waiting(
+    portal: Portal, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(acts, "LINGER_S", 3600)
+    running = begin()
+    await portal.linked()
+    manifest = (await stored(portal, "sleep", "1000")).manifest
+    await portal.want(wish(1, epoch=2, image=Image(manifest=manifest)))
+    await portal.fact(State.RUNNING, epoch=2)
+    assert portal.facts[1, 0, 1].state is State.STORED
+    node = running.agent.node
+    assert node.driver.inspect(node.bare_task("j1-r0-e1")).state == "exited"
+
+
 async def test_an_image_that_is_kept_here_is_not_fetched(
     portal: Portal, begin: Begin, tmp_path: Path
 ) -> None:
