@@ -170,8 +170,11 @@ def make_ready(node: Node, hint: Prefetch) -> _Ready:
 def _hand_over(node: Node, ready: _Ready, folder: Path) -> Brought | None:
     with ready.held:
         base = ready.brought.base
-        if base is None or node.kept.stands(base):
-            return move_in(ready.brought, ready.folder, folder)
+        try:
+            if base is None or node.kept.stands(base):
+                return move_in(ready.brought, ready.folder, folder)
+        except OSError as error:
+            log.warning("%s: what was made ready for it is of no use: %s", folder.name, error)
         shutil.rmtree(ready.folder, ignore_errors=True)
         return None
 

@@ -49,6 +49,17 @@ def test_what_was_kept_is_found_with_its_manifest(kept: Kept, tmp_path: Path) ->
     assert kept.newest("j2-r0") is None
 
 
+def test_what_was_found_once_is_not_read_again(kept: Kept, tmp_path: Path) -> None:
+    keep(kept, tmp_path, "a")
+    first = kept.find(OWNER, "a")
+    assert first
+    assert kept.find(OWNER, "a") is first
+    assert kept.stands(first)
+    keep(kept, tmp_path, "bb")
+    kept.distrust(OWNER)
+    assert not kept.stands(first)
+
+
 @pytest.mark.parametrize("harm", ["write", "truncate", "remove", "add", "seal"])
 def test_what_was_altered_on_disk_is_not_used(kept: Kept, tmp_path: Path, harm: str) -> None:
     keep(kept, tmp_path, "a")
