@@ -10,6 +10,7 @@ import click
 from portal.client.connection import Portal
 from portal.client.telling import ago, counted, fields, table, told_by, when
 from portal.client.words import settings
+from portal.wishes import sentence_of_wish
 
 STATES = "waiting, starting, running, moving, paused, succeeded, failed, cancelled, live or ended"
 
@@ -94,7 +95,10 @@ def show(portal: Portal, job: int) -> Any:
 
 
 def tell_asked(job: Any) -> None:
-    click.echo(f"Job {job['id']} is {job['state']}. {job['sentence']}".rstrip())
+    names = ("pause_asked", "move_asked", "wanted_nodes", "asked_devices")
+    wish = sentence_of_wish(held=job["devices_held"], **{name: job[name] for name in names})
+    why = "" if job["state"] == "running" else job["sentence"]
+    click.echo(f"Job {job['id']} is {job['state']}. {wish or why}".rstrip())
 
 
 def asking(verb: str, says: str) -> click.Command:

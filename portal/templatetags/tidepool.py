@@ -135,8 +135,9 @@ def move_badge(move: Any) -> SafeString:
     """A move's kind as icon, word and colour."""
     if move.called_off:
         return badge("quiet", "no", f"{move.get_kind_display()}: called off")
-    tone = "active" if move.resumed_at is None else "done"
-    return badge(tone, move.kind, move.get_kind_display())
+    if move.resumed_at is None:
+        return badge("active", move.kind, f"{move.get_kind_display()}: under way")
+    return badge("done", move.kind, move.get_kind_display())
 
 
 @register.filter

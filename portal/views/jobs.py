@@ -22,6 +22,7 @@ from portal.models import Job, Move, PlacedReplica, Placement, Tier
 from portal.querysets import JobQuerySet
 from portal.views.life import draw_life, standing_moves
 from portal.views.saved import describe_views
+from portal.views.standing import standing_of
 from portal.views.steering import possible_acts
 from portal.views.use import describe_use
 from portal.views.visitors import Visitor, numbered, signed_in
@@ -152,6 +153,7 @@ def describe_summary(request: Visitor, job: Job) -> dict[str, Any]:
     return {
         "life": draw_life(job, placements, standing_moves(job), now),
         "present": present[-1] if present else None,
+        "standing": standing_of(job, present[-1] if present else None),
         "ran_s": ran_s,
         "promise_kept": fraction_of(job, placements, now),
         "acts": possible_acts(job) if may_steer else [],

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from django.db.models import QuerySet
 from django.utils.safestring import SafeString
 
-from portal.choices import MoveKind
+from portal.choices import MoveKind, PlacementState
 from portal.drawings.figures import span
 from portal.drawings.strip import Life, Mark, Stretch, draw_strip
 from portal.models import Job, Move, Placement
@@ -34,7 +35,12 @@ def draw_life(
             ends=ends,
             stretches=(
                 Stretch(tone="waiting", begins=job.submitted_at, ends=ends),
-                *(part for placement in placements for part in of_placement(placement, ends)),
+                *(
+                    part
+                    for before, placement in pairwise([None, *placements])
+                    if placement is not None and placement.state != PlacementState.HELD
+                    for part in of_placement(placement, before, ends)
+                ),
                 *(part for move in moved for part in of_move(move, ends)),
             ),
             marks=tuple(mark(move) for move in moved),
@@ -42,12 +48,18 @@ def draw_life(
     )
 
 
-def of_placement(placement: Placement, ends: datetime) -> Iterator[Stretch]:
+def of_placement(
+    placement: Placement, before: Placement | None, ends: datetime
+) -> Iterator[Stretch]:
     last = placement.ended_at or ends
     nodes = ", ".join(dict.fromkeys(replica.node.name for replica in placement.replicas.all()))
     ran = placement.running_at
+    # Its devices were promised while the job still ran on those before.
+    begins = max(placement.created_at, before.ended_at) if before and before.ended_at else None
     # Coming back from a checkpoint is part of the move, which is drawn over it.
-    yield Stretch(tone="starting", begins=placement.created_at, ends=ran or last, label=nodes)
+    yield Stretch(
+        tone="starting", begins=begins or placement.created_at, ends=ran or last, label=nodes
+    )
     if ran:
         yield Stretch(tone="running", begins=ran, ends=last, label=nodes)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import timedelta
+from typing import Any
 
+import pytest
 from django.utils import timezone
 
 from portal.actions.output import path_of
@@ -76,6 +78,44 @@ def test_a_job_shows_where_it_runs_and_its_life(
     assert "On node-a since" in page
     assert 'class="strip"' in page
     assert "stretch tone-running" in page
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"move_asked": True}, "It is to move elsewhere, and runs on until there is room."),
+        ({"move_asked": True, "wanted_nodes": ["node-b"]}, "It is to move to node-b, and runs on"),
+        ({"asked_devices": 2}, "It is to run on 2 devices, and runs on until there is room."),
+        ({"asked_devices": 1}, "On node-a since"),
+        ({"pause_asked": True}, "It is to be paused, as soon as it can be stopped."),
+        ({"state": "moving", "sentence": "It was asked."}, "Leaving node-a. It was asked."),
+    ],
+)
+def test_what_was_asked_of_a_job_and_is_to_come_is_told(
+    browser: Browser, make_job: Make, node: Node, alice: User, asked: dict[str, Any], told: str
+) -> None:
+    job = make_job(**{"state": "running", "sentence": "2 devices were free.", **asked})
+    placement = place(job, node)
+    placement.then = "move" if job.state == "moving" else ""
+    placement.save()
+    page = browser(alice).get(f"/jobs/{job.id}/panels/summary/").content.decode()
+    assert told in page
+    assert "2 devices were free." not in page
+    assert ("It is to" in page) == told.startswith("It is to")
+
+
+def test_one_that_is_about_to_leave_runs_on_and_is_not_drawn_as_starting(
+    browser: Browser, make_job: Make, node: Node, alice: User
+) -> None:
+    job = make_job(state="running", started_at=timezone.now())
+    placement = place(job, node)
+    placement.then, placement.running_at = "move", timezone.now()
+    placement.ahead_since = timezone.now()
+    placement.save()
+    place(job, node, state="held")
+    page = browser(alice).get(f"/jobs/{job.id}/panels/summary/").content.decode()
+    assert "runs on while its image is brought to where it goes" in page
+    assert page.count("stretch tone-starting") == 1
 
 
 def test_the_fraction_counts_what_is_not_booked_yet(
