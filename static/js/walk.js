@@ -88,11 +88,15 @@ export function walkSurvey(survey) {
     survey.tell(told.textContent, box.left + x, canvas.getBoundingClientRect().top + y);
   }
 
-  survey.fleet.addEventListener("focusin", ({ target }) => {
-    if (!survey.places.has(target) || !target.matches(":focus-visible")) return;
+  function enter(target) {
+    if (!survey.places.get(target)?.racks.length || !target.matches(":focus-visible")) return;
     const before = survey.last?.canvas === target ? survey.last : { rack: 0, row: 0 };
-    if (survey.places.get(target).racks.length) show(target, before.rack, before.row);
-  });
+    show(target, before.rack, before.row);
+  }
+
+  survey.fleet.addEventListener("focusin", ({ target }) => enter(target));
+  // The figures of a map that was reached before they came.
+  survey.fleet.addEventListener("surveyed", () => { if (!survey.walked) enter(document.activeElement); });
   survey.fleet.addEventListener("focusout", () => {
     if (!survey.walked) return;
     survey.last = survey.walked;

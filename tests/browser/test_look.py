@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.conftest import Portal, log_in
+from tests.browser.conftest import Portal, log_in, manage
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow, pytest.mark.timeout(400)]
 PAGES = ("/", "/?metric=owner", "/?metric=memory", "/jobs/", "/jobs/40/", "/jobs/47/",
@@ -126,3 +126,41 @@ def test_a_log_keeps_colours_and_can_be_searched(sample: Portal, page: Page) -> 
     page.keyboard.type("step   9100")
     expect(page.locator("[data-log-found]")).to_have_text("1 of 1 line")
     expect(text.locator("mark")).to_have_text("step   9100")
+
+
+ENLARGE = """
+from django.utils import timezone
+from portal.models import Device, Node
+nodes = Node.objects.bulk_create(
+    Node(name=f"far-{n:03}", token_digest=f"far-{n}", region="far", cluster="field",
+         rack=f"r{n // 62}", heard_at=timezone.now(), connected=True) for n in range(124))
+Device.objects.bulk_create(
+    Device(node=node, uid=f"GPU-{n}", index=n, kind="H100") for node in nodes for n in range(8))
+"""
+
+
+def test_a_map_of_many_nodes_is_walked_by_keys(
+    sample: Portal, page: Page, complaints: list[str]
+) -> None:
+    """The last one here: from now on the sample fleet is too large for a tile a device."""
+    manage(sample.environment, "shell", "-v0", "-c", ENLARGE)
+    log_in(page, sample)
+
+    def walk(*steps: tuple[str, str]) -> None:
+        page.goto(sample.url)
+        field = page.locator("canvas[data-cluster=field][tabindex='0']")
+        told = page.locator("p.unseen[aria-live]")
+        field.focus()
+        for key, node in steps:
+            # The map takes keys once its figures have come.
+            expect(told).to_contain_text(re.compile("far-"))
+            field.press(key)
+            expect(told).to_contain_text(node)
+
+    walk(("ArrowDown", "far-001"), ("ArrowUp", "far-000"), ("ArrowRight", "far-062"))
+    page.keyboard.press("Space")
+    expect(page).to_have_url(re.compile("cluster=field.*rack=r1"))
+    walk(("End", "far-123"), ("ArrowLeft", "far-061"), ("Home", "far-000"))
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(r"/nodes/\?q=far-000#far-000"))
+    assert complaints == []
