@@ -37,7 +37,7 @@ def tell_job(job: Any) -> None:
     rows: list[tuple[str, Any]] = [
         ("job", f"{job['id']} {job['name']}"),
         ("state", job["state"]),
-        ("", job["sentence"]),
+        ("", standing_of(job)),
         ("error", job["error"]),
         ("", job["detail"]),
         ("exit code", job["exit_code"]),
@@ -95,10 +95,15 @@ def show(portal: Portal, job: int) -> Any:
 
 
 def tell_asked(job: Any) -> None:
+    click.echo(f"Job {job['id']} is {job['state']}. {standing_of(job)}".rstrip())
+
+
+def standing_of(job: Any) -> str:
+    """Answer why a job stands where it does; of one that runs, what was asked and is to come."""
+    if job["state"] != "running":
+        return str(job["sentence"])
     names = ("pause_asked", "move_asked", "wanted_nodes", "asked_devices")
-    wish = sentence_of_wish(held=job["devices_held"], **{name: job[name] for name in names})
-    why = "" if job["state"] == "running" else job["sentence"]
-    click.echo(f"Job {job['id']} is {job['state']}. {wish or why}".rstrip())
+    return sentence_of_wish(held=job["devices_held"], **{name: job[name] for name in names})
 
 
 def asking(verb: str, says: str) -> click.Command:

@@ -44,7 +44,9 @@ GROUPS = {
     "running": Q(state__in=(JobState.RUNNING, JobState.STARTING, JobState.MOVING)),
 }
 RECEIPTS = 50
-"""The most receipts and checkpoints that a job's page shows."""
+"""The most receipts that a job's page shows."""
+CUTS = 10
+"""The most checkpoints that it shows: older ones are superseded."""
 
 
 @signed_in()
@@ -167,7 +169,8 @@ def describe_receipts(request: Visitor, job: Job) -> dict[str, Any]:
 
 
 def describe_checkpoints(request: Visitor, job: Job) -> dict[str, Any]:
-    return {"checkpoints": job.checkpoints.order_by("-number")[:RECEIPTS]}
+    newest = list(job.checkpoints.order_by("-number")[: CUTS + 1])
+    return {"checkpoints": newest[:CUTS], "more_checkpoints": len(newest) > CUTS}
 
 
 def describe_gains(request: Visitor, job: Job) -> dict[str, Any]:

@@ -93,7 +93,13 @@ document.addEventListener("htmx:responseError", (event) => {
   const status = event.detail.xhr.status;
   toast(status === 403 ? "You may not do this." : `The portal answered ${status}. Reload the page to see how things stand.`);
 });
-document.addEventListener("htmx:sendError", () => {
+const missed = new WeakSet();
+document.addEventListener("htmx:sendError", ({ detail: { elt } }) => {
+  // A browser on a node itself loses requests whenever the network of a job is made or taken away.
+  if (elt.getAttribute("hx-trigger")?.includes("refresh")) {
+    if (!missed.has(elt)) setTimeout(() => { missed.delete(elt); htmx.trigger(elt, "refresh"); }, 1000);
+    return missed.add(elt);
+  }
   toast("The portal did not answer. What you typed is still here; try again in a moment.");
 });
 

@@ -145,6 +145,20 @@ def test_a_receipt_tells_what_a_move_cost(browser: Browser, make_job: Make, alic
         assert words in page, words
 
 
+def test_the_newest_checkpoints_are_shown_and_where_the_others_are_told(
+    browser: Browser, job: Job, alice: User
+) -> None:
+    def shown(count: int) -> tuple[int, bool]:
+        while job.checkpoints.count() < count:
+            number = job.checkpoints.count() + 1
+            job.checkpoints.create(number=number, state="committed", began_at=timezone.now())
+        page = browser(alice).get(f"/jobs/{job.id}/panels/checkpoints/").content.decode()
+        return page.count("Committed"), f"tidepool checkpoints {job.id}" in page
+
+    assert shown(10) == (10, False)
+    assert shown(11) == (10, True)
+
+
 def test_output_is_read_from_an_offset_or_from_the_end(
     browser: Browser, job: Job, alice: User
 ) -> None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 import pytest
+from django.utils import timezone
 
 from portal.actions.nodes import find_node
 from portal.models import Job, Node, User
@@ -22,6 +23,15 @@ def test_what_a_node_cannot_do_has_its_reason(browser: Browser, node: Node, alic
     page = browser(alice).get("/nodes/").content.decode()
     assert "criu is older than 4.2" in page
     assert "/drain/" not in page
+
+
+def test_a_lost_node_says_what_became_of_its_jobs(
+    browser: Browser, node: Node, alice: User
+) -> None:
+    assert "Given up" not in browser(alice).get("/nodes/").content.decode()
+    Node.objects.update(lost_at=timezone.now())
+    page = browser(alice).get("/nodes/").content.decode()
+    assert "Its jobs went back to their last checkpoints and go on elsewhere" in page
 
 
 def test_a_drain_says_which_jobs_move(
