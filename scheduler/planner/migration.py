@@ -102,9 +102,8 @@ def grant_wishes(draft: Draft) -> None:
         held = draft.ledger.held.get(id_)
         if held is None or not draft.untouched(id_):
             continue
-        if held.job.move_asked:
-            move_as_asked(draft, held)
-        else:
+        # A move that nobody has room for must not keep a job from giving devices back.
+        if not (held.job.move_asked and move_as_asked(draft, held)):
             resize_as_asked(draft, held)
 
 

@@ -99,6 +99,8 @@ def test_a_person_sets_the_size() -> None:
     assert found == {"a": "resize n1*2 asked"}
     assert answers([node("n1", 4)], [small(asked_devices=2)]) == {}
     assert answers([node("n1", 4)], [small(asked_devices=4)]) == {"a": "resize n1*4 asked"}
+    stuck = job("a", 4, on="n1", fewest_devices=1, asked_devices=2, move_asked=True)
+    assert answers([node("n1", 4)], [stuck]) == found, "a move without room is not waited for"
     waiting = job("a", 4, fewest_devices=1, asked_devices=2)
     assert answers([node("n1", 4)], [waiting])["a"] == "place n1*2 started_small"
 
