@@ -12,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from agents import acts
+from agents.checkpoints import let_go
 from agents.devices.base import DeviceError
 from agents.drivers.base import DriverError
 from agents.lifecycle import ALIVE, Contact, Stage, recovered
@@ -101,6 +102,7 @@ class Agent:
                 Stage.FAILED, error="node-restarted", detail="The machine was restarted."
             )
         task = self.node.bare_task(record.key)
+        await thread(let_go, task.folder / "images")
         condition = await thread(self.node.driver.inspect, task)
         stage = recovered(record.stage, condition.state)
         log.info("%s: was %s, found %s: %s", record.key, record.stage, condition.state, stage)

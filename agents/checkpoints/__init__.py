@@ -10,7 +10,7 @@ from agents.checkpoints.errors import (
     StoreFullError,
     StoreUnreachableError,
 )
-from agents.checkpoints.intake import Intake
+from agents.checkpoints.intake import Intake, let_go
 from agents.checkpoints.kept import Kept
 from agents.checkpoints.leaning import Base
 from agents.checkpoints.manifest import Manifest
@@ -38,6 +38,7 @@ __all__ = [
     "collect",
     "fetch_image",
     "fetch_tree",
+    "let_go",
     "list_files",
     "open_file",
     "open_store",

@@ -229,6 +229,19 @@ class Intake:
         return flow.file
 
 
+def let_go(images: Path) -> None:
+    """Let a dump whose pages nobody takes any more, for its agent was killed, come to its end.
+
+    It may wait for ever to open a pipe. It then fails as it does when a reader goes away; one that
+    has not come so far writes files.
+    """
+    for place in images.glob("pages-*.img"):
+        if place.is_fifo():
+            pipe = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            place.unlink(missing_ok=True)
+            os.close(pipe)
+
+
 def _held(base: Base) -> Iterator[tuple[bytes, tuple[bytes, int]]]:
     """Yield by digest where the pages of a kept image are."""
     for entry in base.manifest.tree(IMAGES):

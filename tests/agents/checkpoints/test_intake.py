@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import errno
+import os
+import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +17,7 @@ from agents.checkpoints import (
     Store,
     StoreFullError,
     fetch_image,
+    let_go,
     open_store,
     store_image,
 )
@@ -136,3 +140,17 @@ def test_any_number_of_page_files_is_taken_or_left_where_it_is(
     stored = store_image(store, tmp_path / "images", workspace, intake=intake)
     fetch_image(store, stored.manifest_key, tmp_path / "again", None)
     assert contents(tmp_path / "again") == many
+
+
+def test_a_dump_whose_agent_was_killed_waits_for_no_reader(tmp_path: Path) -> None:
+    place = tmp_path / "pages-1.img"
+    os.mkfifo(place)
+    (tmp_path / "pages-2.img").write_bytes(b"p")
+    writer = threading.Thread(target=lambda: os.close(os.open(place, os.O_WRONLY)))
+    writer.start()
+    wchan = Path(f"/proc/self/task/{writer.native_id}/wchan")
+    while wchan.read_text() not in ("wait_for_partner", "fifo_open"):
+        time.sleep(0.001)
+    let_go(tmp_path)
+    writer.join()
+    assert contents(tmp_path) == {"pages-2.img": b"p"}
