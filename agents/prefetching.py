@@ -22,15 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agents.bringing import Brought, bring, move_in
-from agents.checkpoints import Base, CheckpointError, Manifest, fetch_image
+from agents.checkpoints import NEAR, Base, CheckpointError, Manifest, fetch_image
 from agents.protocol import Prefetch
 from agents.record import owner_name
 
 if TYPE_CHECKING:
     from agents.node import Node
 
-NEAR = 0.7
-"""Share of an image's bytes that makes an older one good enough to lean on."""
 NICENESS = 10
 
 log = logging.getLogger("tidepool.prefetching")

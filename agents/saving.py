@@ -9,7 +9,15 @@ import shutil
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from agents.checkpoints import CheckpointError, Intake, Manifest, Store, Stored, store_image
+from agents.checkpoints import (
+    NEAR,
+    CheckpointError,
+    Intake,
+    Manifest,
+    Store,
+    Stored,
+    store_image,
+)
 from agents.drivers.base import Task
 from agents.lifecycle import Stage
 from agents.node import thread
@@ -19,9 +27,6 @@ from agents.timing import CLEAN, Stopwatch
 
 if TYPE_CHECKING:
     from agents.replica import Replica
-
-NEAR = 0.7
-"""Share of an image's bytes that makes an older one good enough to lean on."""
 
 log = logging.getLogger("tidepool.saving")
 

@@ -12,13 +12,14 @@ from agents.checkpoints.errors import (
 )
 from agents.checkpoints.intake import Intake, let_go
 from agents.checkpoints.kept import Kept
-from agents.checkpoints.leaning import Base
+from agents.checkpoints.leaning import NEAR, Base
 from agents.checkpoints.manifest import Manifest
 from agents.checkpoints.outputs import Download, StoredFile, list_files, open_file, zip_files
 from agents.checkpoints.restore import Fetched, fetch_image, fetch_tree
 from agents.checkpoints.store import Store, open_store
 
 __all__ = [
+    "NEAR",
     "Base",
     "ChangedError",
     "CheckpointError",

@@ -28,6 +28,8 @@ from agents.checkpoints.pagemaps import (
 
 IMAGES = "images"
 PARENT_LINK = "parent"
+NEAR = 0.7
+"""Share of an image's bytes that makes an older one good enough to lean on."""
 
 Ranges = tuple[tuple[int, int], ...]
 """Addresses and numbers of pages."""
