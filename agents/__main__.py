@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import gc
 import logging
 import os
 import signal
@@ -19,6 +20,8 @@ from agents.node import Node
 
 THREADS = 64
 GUARD_LOOK_S = 2.0
+COLLECTIONS = (50_000, 20, 20)
+"""After how many new objects, and then how many rounds, Python looks for cycles."""
 
 log = logging.getLogger("tidepool")
 
@@ -37,6 +40,9 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2
     os.environ.pop("TIDEPOOL_NODE_TOKEN", None)
+    # A checkpoint is a great many small objects, which come and go without cycles.
+    gc.freeze()
+    gc.set_threshold(*COLLECTIONS)
     with lock:
         runner = asyncio.Runner(loop_factory=_loop)
         runner.run(serve(node))

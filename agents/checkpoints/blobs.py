@@ -30,6 +30,12 @@ class Blob:
     modified: float
 
 
+def chunk_key(digest: bytes) -> str:
+    """Return where a chunk lies in the store."""
+    name = digest.hex()
+    return f"c/{name[:2]}/{name}"
+
+
 class Blobs(Protocol):
     """Bytes by key. Every verb may be called from many threads. Errors are ``CheckpointError``."""
 
@@ -41,8 +47,8 @@ class Blobs(Protocol):
     def get(self, keys: Sequence[str]) -> list[bytes | None]:
         """Read blobs; ``None`` for one that is not there."""
 
-    def has(self, keys: Collection[str]) -> set[str]:
-        """Return those that are there. May miss one, may not invent one: see ``forget``."""
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
+        """Return the chunks that are there. May miss one, may not invent one: see ``forget``."""
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         """Write blobs, each whole or not at all."""
@@ -89,9 +95,9 @@ class Folder:
     def get(self, keys: Sequence[str]) -> list[bytes | None]:
         return [self._read(key) for key in keys]
 
-    def has(self, keys: Collection[str]) -> set[str]:
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
         # An empty file is what a crashed machine may leave of a blob that was not written back.
-        return {key for key in keys if self._size(key)}
+        return {digest for digest in digests if self._size(chunk_key(digest))}
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         with told(f"The chunk store {self.path}"):

@@ -42,8 +42,8 @@ class Cached:
             found[at] = data
         return found
 
-    def has(self, keys: Collection[str]) -> set[str]:
-        return self._blobs.has(keys)
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
+        return self._blobs.has(digests)
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         self._blobs.put(blobs)

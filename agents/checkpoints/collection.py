@@ -28,8 +28,9 @@ import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from agents.checkpoints.blobs import chunk_key
 from agents.checkpoints.errors import DamagedError, StoreUnreachableError
-from agents.checkpoints.store import Store, chunk_key
+from agents.checkpoints.store import Store
 
 SILENCE_S = 3600.0
 """A store in progress that has written no claim for so long is taken for dead."""

@@ -80,12 +80,12 @@ class Packs(Folder):
             for key, digest in zip(keys, digests, strict=True)
         ]
 
-    def has(self, keys: Collection[str]) -> set[str]:
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
+        wanted = set(digests)
         with self._lock, told(f"The chunk store {self.path}"):
-            digests = {key: _digest(key) for key in keys}
-            if not self._where.keys() >= set(digests.values()):
+            if not wanted <= self._where.keys():
                 self._scan()
-            return {key for key, digest in digests.items() if digest in self._where}
+            return wanted & self._where.keys()
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         chunks = {_digest(key): data for key, data in blobs.items() if _digest(key)}

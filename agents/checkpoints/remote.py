@@ -16,7 +16,7 @@ from typing import Any
 import fsspec
 
 from agents.addresses import without_login
-from agents.checkpoints.blobs import Blob
+from agents.checkpoints.blobs import Blob, chunk_key
 from agents.checkpoints.errors import StoreUnreachableError, told
 from agents.checkpoints.lanes import spread
 
@@ -46,12 +46,13 @@ class Remote:
                 found = {paths[0]: found}
         return [self._content(found[path]) for path in paths]
 
-    def has(self, keys: Collection[str]) -> set[str]:
+    def has(self, digests: Collection[bytes]) -> set[bytes]:
+        keys = {chunk_key(digest): digest for digest in digests}
         unknown = {key.rpartition("/")[0] for key in keys if key not in self._known}
         missing = unknown - self._listed
         if missing:
             spread(sorted(missing), self._learn, min(16, len(missing)))
-        return {key for key in keys if key in self._known}
+        return {digest for key, digest in keys.items() if key in self._known}
 
     def put(self, blobs: Mapping[str, bytes]) -> None:
         if not blobs:

@@ -18,10 +18,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 
+from agents.checkpoints.blobs import chunk_key
 from agents.checkpoints.collection import condemned, discard
 from agents.checkpoints.errors import CheckpointError, StoreUnreachableError
 from agents.checkpoints.manifest import Manifest, seal
-from agents.checkpoints.store import Store, chunk_key, compress
+from agents.checkpoints.store import Store, compress
 
 WAIT_S = 150.0
 """Longest wait for a collection that is deleting a chunk we need."""
@@ -70,8 +71,7 @@ class Session:
             return set()
         self._claim(b"".join(wanted))
         self._avoid(wanted)
-        keys = {chunk_key(digest): digest for digest in wanted}
-        absent = wanted - {keys[key] for key in self._store.blobs.has(keys)}
+        absent = wanted - self._store.blobs.has(wanted)
         with self._lock:
             absent -= self._written
             self._written |= absent

@@ -21,7 +21,7 @@ import blake3
 import zstandard
 
 from agents.addresses import without_login
-from agents.checkpoints.blobs import Blobs
+from agents.checkpoints.blobs import Blobs, chunk_key
 from agents.checkpoints.cache import Cached
 from agents.checkpoints.errors import CheckpointError, DamagedError
 from agents.checkpoints.manifest import Extent, Manifest, is_key, unseal
@@ -123,12 +123,6 @@ def open_store(
 def _local(path: Path, durable: bool) -> Store:  # noqa: FBT001 - a key of the cache
     """A process opens a folder once: the tables of its packs are then in memory."""
     return Store(str(path), Packs(path, durable=durable))
-
-
-def chunk_key(digest: bytes) -> str:
-    """Return where a chunk lies in the store."""
-    name = digest.hex()
-    return f"c/{name[:2]}/{name}"
 
 
 def compress(data: bytes | memoryview) -> bytes:

@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 
 from agents.checkpoints import Manifest, Store, collect, open_store
+from agents.checkpoints.blobs import chunk_key
 from agents.checkpoints.collection import SILENCE_S
 from agents.checkpoints.errors import DamagedError
-from agents.checkpoints.store import chunk_key
 from tests.fleets.fleet import HostFleet
 
 NEEDED = """

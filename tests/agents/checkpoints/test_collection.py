@@ -19,12 +19,11 @@ from agents.checkpoints import (
     open_store,
     store_tree,
 )
-from agents.checkpoints.blobs import Folder
+from agents.checkpoints.blobs import Folder, chunk_key
 from agents.checkpoints.collection import ROUND_S, SILENCE_S
 from agents.checkpoints.manifest import Entry, Extent, Manifest
 from agents.checkpoints.packs import Packs
 from agents.checkpoints.session import Session
-from agents.checkpoints.store import chunk_key
 from tests.agents.checkpoints.look import look
 
 LATER = 10_000.0

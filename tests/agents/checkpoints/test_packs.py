@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 
 import blake3
 import pytest
 
 from agents.checkpoints import StoreFullError
+from agents.checkpoints.blobs import chunk_key
 from agents.checkpoints.packs import Packs
-from agents.checkpoints.store import chunk_key
 
 
 def chunk(size: int = 100_000) -> tuple[str, bytes]:
     data = os.urandom(size)
     return chunk_key(blake3.blake3(data).digest()), data
+
+
+def has(packs: Packs, keys: Iterable[str]) -> set[str]:
+    named = {bytes.fromhex(key[5:]): key for key in keys}
+    return {named[digest] for digest in packs.has(named)}
 
 
 @pytest.fixture
@@ -33,7 +39,7 @@ def test_chunks_put_together_share_a_file(packs: Packs) -> None:
     packs.put(chunks)
     assert len(files(packs)) == 1
     assert packs.get(list(chunks)) == list(chunks.values())
-    assert packs.has(chunks) == set(chunks)
+    assert has(packs, chunks) == set(chunks)
     assert {blob.key: blob.size for blob in packs.find("c/")} == dict.fromkeys(chunks, 100_000)
 
 
@@ -52,7 +58,7 @@ def test_another_process_sees_what_was_put(packs: Packs, tmp_path: Path) -> None
     key, data = chunk()
     packs.put({key: data})
     assert other.get([key]) == [data]
-    assert other.has([key]) == {key}
+    assert has(other, [key]) == {key}
 
 
 def test_a_deleted_chunk_is_gone_and_its_room_given_back(packs: Packs, tmp_path: Path) -> None:
@@ -60,10 +66,10 @@ def test_a_deleted_chunk_is_gone_and_its_room_given_back(packs: Packs, tmp_path:
     packs.put(chunks)
     kept, *gone = chunks
     packs.delete(gone)
-    assert packs.has(chunks) == {kept}
+    assert has(packs, chunks) == {kept}
     assert packs.get([kept, *gone]) == [chunks[kept], None, None, None]
     assert files(packs)[0].stat().st_blocks * 512 < 1_100_000
-    assert Packs(tmp_path).has(chunks) == {kept}
+    assert has(Packs(tmp_path), chunks) == {kept}
     packs.delete([kept])
     assert files(packs) == []
 
@@ -73,15 +79,15 @@ def test_another_process_notices_what_is_gone(packs: Packs, tmp_path: Path) -> N
     packs.put(chunks)
     first, second, third = chunks
     other = Packs(tmp_path)
-    assert other.has(chunks) == set(chunks)
+    assert has(other, chunks) == set(chunks)
     packs.delete([first])
     assert other.get([first, second]) == [None, chunks[second]]
     packs.delete([second])
     other.forget()
-    assert other.has(chunks) == {third}
+    assert has(other, chunks) == {third}
     packs.delete([third])
     other.forget()
-    assert other.has(chunks) == set()
+    assert has(other, chunks) == set()
 
 
 def test_a_chunk_deleted_and_put_again_is_found_in_its_new_place(
@@ -121,7 +127,7 @@ def test_two_may_delete_the_same_chunks_at_once(packs: Packs, tmp_path: Path) ->
     for thread in threads:
         thread.join()
     fresh = Packs(tmp_path)
-    assert fresh.has(chunks) == {kept}
+    assert has(fresh, chunks) == {kept}
     assert fresh.get([kept]) == [chunks[kept]]
 
 
@@ -146,4 +152,4 @@ def test_a_full_disk_leaves_no_part_of_a_pack(
     with pytest.raises(StoreFullError):
         packs.put({key: data})
     assert files(packs) == []
-    assert packs.has([key]) == set()
+    assert has(packs, [key]) == set()
