@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 import psutil
 
 from agents import acts
-from agents.checkpoints import let_go
+from agents.checkpoints import let_go, prepare
 from agents.devices.base import DeviceError
 from agents.drivers.base import DriverError
 from agents.lifecycle import ALIVE, Contact, Stage, recovered
@@ -193,6 +193,9 @@ class Agent:
         """Describe the node."""
         node = self.node
         self._declared = await thread(node.devices.probe)
+        abilities = await thread(node.driver.probe)
+        if abilities["checkpoint"].able:
+            await thread(prepare)
         return Hello(
             node=node.config.node,
             agent=_release(),
@@ -202,10 +205,7 @@ class Agent:
             memory=psutil.virtual_memory().total,
             devices=self._declared,
             driver=node.driver.name,
-            abilities={
-                "device_checkpoint": node.devices.checkpoint(),
-                **await thread(node.driver.probe),
-            },
+            abilities={"device_checkpoint": node.devices.checkpoint(), **abilities},
         )
 
     def welcome(self, welcome: Welcome) -> None:

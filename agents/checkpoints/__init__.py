@@ -10,7 +10,7 @@ from agents.checkpoints.errors import (
     StoreFullError,
     StoreUnreachableError,
 )
-from agents.checkpoints.intake import Intake, let_go
+from agents.checkpoints.intake import Intake, let_go, prepare
 from agents.checkpoints.kept import Kept
 from agents.checkpoints.leaning import NEAR, Base
 from agents.checkpoints.manifest import Manifest
@@ -43,6 +43,7 @@ __all__ = [
     "list_files",
     "open_file",
     "open_store",
+    "prepare",
     "store_image",
     "store_tree",
     "zip_files",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -16,11 +17,15 @@ from agents.checkpoints import (
     Intake,
     Store,
     StoreFullError,
+    StoreUnreachableError,
     fetch_image,
+    intake,
     let_go,
     open_store,
     store_image,
 )
+from agents.checkpoints.memory import WINDOW
+from agents.checkpoints.taking import END, Order, Taker
 from tests.agents.checkpoints.images import PAGE, Area, dump_again, write
 from tests.agents.checkpoints.test_memory import HEAP, noise
 
@@ -94,16 +99,55 @@ def test_what_the_store_lacks_is_read_from_the_kept_image(
 
 
 def test_a_full_disk_is_told_after_the_dump_has_come_to_its_end(
-    take: Callable[..., Intake], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("os.pwrite", full)
-    with pytest.raises(StoreFullError, match="No room is left"):
-        take("first", MEMORY)
-    assert (tmp_path / "first" / "core-7.img").read_bytes() == b"registers"
-    assert not (tmp_path / "first" / "pages-1.img").exists()
+    write(tmp_path / "source", [Area(HEAP, MEMORY)])
+    order = Order(str(tmp_path / "images"), str(tmp_path / "aside"), False, b"", WINDOW)
+    near, far = socket.socketpair()
+    with near, far:
+        taker = Taker(order, far.fileno())
+        working = threading.Thread(target=taker.work)
+        working.start()
+        dump_again(tmp_path / "source", tmp_path / "images")
+        near.sendall(END)
+        working.join()
+        taker.finish()
+    assert taker.taken().failure == StoreFullError.id
+    assert (tmp_path / "images" / "core-7.img").read_bytes() == b"registers"
+    assert not (tmp_path / "images" / "pages-1.img").exists()
+
+
+def test_what_cannot_be_written_is_told_by_its_place(tmp_path: Path) -> None:
+    (tmp_path / "aside").write_text("in the way")
+    with (
+        pytest.raises(StoreUnreachableError, match="folder for checkpoints cannot be used"),
+        Intake(tmp_path / "images", tmp_path / "aside"),
+    ):
+        pass
+
+
+def test_a_process_that_was_killed_is_started_again(
+    take: Callable[..., Intake], tmp_path: Path
+) -> None:
+    take("first", MEMORY)
+    killed = intake._server._process
+    assert killed is not None
+    killed.kill()
+    killed.wait()
+    take("second", MEMORY)
+    assert contents(tmp_path / "second") == contents(tmp_path / "second-source")
+
+
+def test_a_dump_whose_taker_is_killed_fails_with_the_reason(tmp_path: Path) -> None:
+    with (
+        pytest.raises(StoreUnreachableError, match="was killed"),
+        Intake(tmp_path / "images", tmp_path / "aside") as taking,
+    ):
+        taking._connection.shutdown(socket.SHUT_RDWR)
 
 
 def test_the_error_of_a_dump_is_not_hidden(tmp_path: Path) -> None:
