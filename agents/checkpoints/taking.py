@@ -109,13 +109,13 @@ class Taker:
 
     def taken(self) -> Taken:
         """What has come so far, or why it could not be taken."""
-        told = self._failed
+        failed = self._failed
         return Taken(
             [TakenFile(flow.name, flow.size, flow.pieces) for flow in self._flows if flow.used],
             self._all,
             self._written,
-            told.id if told else "",
-            str(told) if told else "",
+            failed.id if failed else "",
+            str(failed or ""),
         )
 
     def finish(self) -> None:
