@@ -32,10 +32,11 @@ export function walkTiles(fleet) {
   });
   // What was drawn anew has lost its focus: give it back to the one of the same name.
   let held = false;
-  document.addEventListener("htmx:beforeSwap", () => { held = Boolean(document.activeElement?.closest?.("#fleet .room")); });
+  // Another panel may be drawn anew in between: what was held stays so, unless focus has gone elsewhere.
+  document.addEventListener("htmx:beforeSwap", () => { held ||= Boolean(document.activeElement?.closest?.("#fleet .room")); });
   document.addEventListener("htmx:afterSettle", () => {
     const here = arrange();
-    if (held) here?.focus({ preventScroll: true });
+    if (held && document.activeElement === document.body) here?.focus({ preventScroll: true });
     held = false;
   });
   arrange();
